@@ -37,15 +37,15 @@ INLINE void differentiate(__local float *s, __local float *d, int n, int end, fl
                           float scale, const AttentionParams p, long place, long j0) {
   const bool nothing = total == -INFINITY;
 #if DROPOUT
-  float factors[64];
+  float factors[DRAWN];
 #endif
   for (int j = 0; j < end; j += 16) {
     const int16 inside = (int16)(j) + LANE_NUMBERS < (int16)(nothing ? 0 : n);
     const float16 weight = exp_16(vload16(0, s + j) - (float16)(total));
     const float16 gradient = vload16(0, d + j);
 #if DROPOUT
-    if (j % 64 == 0) kept_64(p, place, j0 + j, factors);
-    const float16 factor = vload16(0, factors + j % 64);
+    if (j % DRAWN == 0) kept_factors(p, place, j0 + j, factors);
+    const float16 factor = vload16(0, factors + j % DRAWN);
     vstore16(inside ? weight * factor : (float16)(0), 0, s + j);
     const float16 difference = gradient * factor - (float16)(delta);
 #else

@@ -93,11 +93,11 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
       vstore8(soften(s, padded(n), top, total), 0, factors);
 #if DROPOUT
       for (int i = 0; i < count; ++i)
-        for (int j = 0; j < n; j += 64) {
-          float kept_ones[64];
-          kept_64(p.scores, place + i, j0 + j, kept_ones);
+        for (int j = 0; j < n; j += DRAWN) {
+          float kept_ones[DRAWN];
+          kept_factors(p.scores, place + i, j0 + j, kept_ones);
           __local float *row = s + i * PITCH + j;
-          for (int v = 0; v < 4; ++v) vstore16(vload16(v, row) * vload16(v, kept_ones), v, row);
+          for (int v = 0; v < DRAWN / 16; ++v) vstore16(vload16(v, row) * vload16(v, kept_ones), v, row);
         }
 #endif
       const bool done = j0 + KEYS >= end;

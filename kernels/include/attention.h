@@ -37,9 +37,11 @@ INLINE long seen(const AttentionParams p, long row) {
 #if DROPOUT
 // Dropout's factor for weight j of the row at `place`: 0 or kept_scale.
 INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
+  const ulong counter = p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
   uint w[4];
-  words_of_block(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), w);
-  return (long)(w[j % 4] >> 8) >= p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
+  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
+  const uint bits = j % 16 < 8 ? w[j % 4] << 16 : w[j % 4];
+  return bits >= (uint)p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
 }
 #endif
 #endif

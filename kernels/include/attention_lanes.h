@@ -15,41 +15,48 @@
 #define WITH_MASK(s, m) fma((float)(m), LOG2_E, s)
 #endif
 
-// ---- Dropout: bit b is 1 if the weight of key b is kept, of the 4 keys of a counter.
+// ---- Dropout: a counter's 8 keys are 4 of a fragment (bits 0 to 3: 1 if the weight is kept) and the 4 that
+// are 8 further (bits 4 to 7).
 #if DROPOUT
-INLINE uint kept_of_4(const AttentionParams p, ulong counter) {
-  uint w[4];
-  words_of_block(p.seed, counter, w);
-  const int dropped = (int)p.dropped;
-  return (uint)((int)(w[0] >> 8) >= dropped) | (uint)((int)(w[1] >> 8) >= dropped) << 1 |
-         (uint)((int)(w[2] >> 8) >= dropped) << 2 | (uint)((int)(w[3] >> 8) >= dropped) << 3;
+INLINE uint kept_of_8(const AttentionParams p, ulong counter) {
+  uint w[4], bits = 0;
+  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
+  const uint dropped = (uint)p.dropped;
+  UNROLL for (int k = 0; k < 4; ++k) {
+    bits |= (w[k] << 16) >= dropped ? 1u << k : 0;
+    bits |= w[k] >= dropped ? 16u << k : 0;
+  }
+  return bits;
 }
-// Which elements x, y, z, w (bits 0 to 3) of a fragment are kept whose rows are queries and whose columns are
-// keys. Two lanes have halves of the same counters of two rows; each draws one of them. `first`: that of the
-// lane's first row (by its place), plus the counters before the fragment's first key.
+// Which elements x, y, z, w of two adjacent fragments (bits 0 to 3, 4 to 7) are kept, whose rows are queries
+// and whose 16 columns are keys. Two lanes have halves of the same counters of two rows; each draws one of
+// them. `first`: that of the lane's first row (by its place), plus the counters before the first key.
 INLINE ulong first_across_keys(const AttentionParams p, long row_place) {
   const uint lane = get_local_id(0) & 31;
-  return p.offset + (ulong)((row_place + (lane & 1) * 8) * p.row_blocks + ((lane & 2) >> 1));
+  return p.offset + (ulong)((row_place + (lane & 1) * 8) * p.row_counters + ((lane & 2) >> 1));
 }
 INLINE uint kept_across_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
   const uint odd = get_local_id(0) & 1;
-  const uint mine = kept_of_4(p, first), theirs = EXCHANGE(tiles, mine, 1);
+  const uint mine = kept_of_8(p, first), theirs = EXCHANGE(tiles, mine, 1);
   const uint low = odd ? theirs : mine, high = odd ? mine : theirs;
-  return ((low >> (2 * odd)) & 3) | ((high >> (2 * odd)) & 3) << 2;
+  return ((low >> (2 * odd)) & 0x33) | ((high >> (2 * odd)) & 0x33) << 2;
 }
-// The same where rows are keys, from 4 * block on, and columns are queries, at places `column_place` (of the
-// lane's first column) and the next. Four lanes have the same four counters; each draws one of them.
-INLINE ulong first_along_keys(const AttentionParams p, long column_place, int block) {
-  const uint lane = get_local_id(0) & 31, key = (lane >> 2) & 3;
-  return p.offset + (ulong)((column_place + (key & 1)) * p.row_blocks + block + (lane >> 4) + (key >> 1) * 2);
+// The same where rows are 16 keys from `key` on, and columns are queries: that at `column_place` (the lane's
+// first one), the next, and those 8 further. Four lanes have the same four counters; each draws one of them.
+INLINE ulong first_along_keys(const AttentionParams p, long column_place, int key) {
+  const uint lane = get_local_id(0) & 31, drawn = (lane >> 2) & 3;
+  const long place = column_place + (drawn & 1) + (drawn & 2) * 4;
+  return p.offset + (ulong)(place * p.row_counters + key / 8 + (lane >> 4));
 }
 INLINE uint kept_along_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
   const uint key = ((get_local_id(0) & 31) >> 2) & 3;
-  uint all = kept_of_4(p, first) << (4 * key);
+  uint all = kept_of_8(p, first) << (8 * key);  // a byte for each of the four queries
   all |= EXCHANGE(tiles, all, 4);
   all |= EXCHANGE(tiles, all, 8);
-  all >>= key;
-  return (all & 1) | (all >> 3 & 2) | (all >> 6 & 4) | (all >> 9 & 8);
+  all = (all >> key) & 0x11111111;      // of each query: the lane's first key, its second
+  all = (all | all >> 7) & 0x00330033;  // two queries beside one another
+  all = (all | all >> 2) & 0x000F000F;  // x, y, z, w of a fragment
+  return (all | all >> 12) & 0xFF;
 }
 #endif
 #endif

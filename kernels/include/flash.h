@@ -121,14 +121,21 @@ INLINE void fill_rest(__local float *s, int n, int end, float value) {
 }
 
 #if DROPOUT
-// Dropout's factors for 64 weights of the row at `place`, from key j (a multiple of 4) on.
-INLINE void kept_64(const AttentionParams p, long place, long j, float *factors) {
+// Dropout's factors for DRAWN weights of the row at `place`, from key j (a multiple of 16) on.
+#define DRAWN 128
+INLINE void kept_factors(const AttentionParams p, long place, long j, float *factors) {
+  const ulong16 c = counters_from(p.offset + (ulong)(place * p.row_counters + j / 8));
+  uint16 w0, w1, w2, w3;
+  philox_block_7(p.seed, convert_uint16(c), convert_uint16(c >> 32), (uint16)(0), &w0, &w1, &w2, &w3);
   uint words[64];
-  words_of_blocks(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), words);
-  const float scale = as_float((uint)p.kept_scale);
+  store_words(w0, w1, w2, w3, words);
+  const uint16 dropped = (uint16)((uint)p.dropped);
+  const float16 scale = (float16)(as_float((uint)p.kept_scale)), zero = (float16)(0);
   for (int v = 0; v < 4; ++v) {
-    const int16 kept_lanes = convert_int16(vload16(v, words) >> 8) >= (int16)((int)p.dropped);
-    vstore16(kept_lanes ? (float16)(scale) : (float16)(0), v, factors);
+    const uint16 w = vload16(v, words);
+    const float16 low = (w << 16) >= dropped ? scale : zero, high = w >= dropped ? scale : zero;
+    vstore16((float16)(low.lo, high.lo), 2 * v, factors);
+    vstore16((float16)(low.hi, high.hi), 2 * v + 1, factors);
   }
 }
 #endif

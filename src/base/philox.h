@@ -1,5 +1,5 @@
-// Philox4x32-10, and how operators turn its words into numbers. Every backend must follow this
-// exactly, so that all give the same numbers bit for bit.
+// Philox4x32-10 (attention's dropout: Philox4x32-7), and how operators turn its words into numbers.
+// Every backend must follow this exactly, so that all give the same numbers bit for bit.
 //
 // Source of the generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
 // 3", SC'11.
@@ -22,21 +22,25 @@
 // and the call advances the offset by the number of elements. The block gives four numbers in
 // (0, 1], (word + 1/2) * 2^-32; for float64 blocks 2 t and 2 t + 1 give them, ((u64 >> 11) + 1/2) *
 // 2^-53.
+// Dropout of attention draws 16 bits a weight by 7 rounds, the fewest that pass BigCrush (the
+// paper's table 2): p is rounded to a multiple of 2^-16. Each row of weights has 2 counters for
+// every 16 keys, one for keys 0 to 3 and 8 to 11 of the 16, one for the others: word k % 4 has key
+// k in its low half if k % 16 < 8, else in its high half. So a warp's lanes have what matrix units
+// give them. Row r begins at counter offset + r * philox_dropout_counters(keys).
 #ifndef OCLTENSOR_BASE_PHILOX_H
 #define OCLTENSOR_BASE_PHILOX_H
 
 #include <stdint.h>
 
-/* The block of a counter and an attempt. */
-static inline void philox_attempt(uint64_t seed, uint64_t counter, uint32_t attempt,
-                                  uint32_t out[4]) {
+static inline void philox_rounds(int rounds, uint64_t seed, uint64_t counter, uint32_t attempt,
+                                 uint32_t out[4]) {
   uint32_t c0 = (uint32_t)counter;
   uint32_t c1 = (uint32_t)(counter >> 32);
   uint32_t c2 = attempt;
   uint32_t c3 = 0;
   uint32_t k0 = (uint32_t)seed;
   uint32_t k1 = (uint32_t)(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
     const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
     const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
@@ -54,6 +58,12 @@ static inline void philox_attempt(uint64_t seed, uint64_t counter, uint32_t atte
   out[3] = c3;
 }
 
+/* The block of a counter and an attempt. */
+static inline void philox_attempt(uint64_t seed, uint64_t counter, uint32_t attempt,
+                                  uint32_t out[4]) {
+  philox_rounds(10, seed, counter, attempt, out);
+}
+
 static inline void philox_block(uint64_t seed, uint64_t counter, uint32_t out[4]) {
   philox_attempt(seed, counter, 0, out);
 }
@@ -63,5 +73,20 @@ static inline double philox_uniform53(uint64_t word) { return (double)(word >> 1
 /* The same in (0, 1]: safe for a logarithm. */
 static inline double philox_open24(uint32_t word) { return (double)((word >> 8) + 1) * 0x1p-24; }
 static inline double philox_open53(uint64_t word) { return (double)((word >> 11) + 1) * 0x1p-53; }
+
+/* Attention's dropout: counters of a row of weights. */
+static inline uint64_t philox_dropout_counters(uint64_t keys) { return (keys + 15) / 16 * 2; }
+/* p, below 1, in units of 2^-32; a multiple of 2^16. */
+static inline uint32_t philox_dropout_limit(double p) {
+  const double steps = p * 0x1p16 + 0.5;
+  return (uint32_t)(steps < 0x1p16 ? steps : 0xFFFF) << 16;
+}
+/* Whether the weight of `key` is kept in the row that begins at `counter`. */
+static inline int philox_dropout_keeps(uint64_t seed, uint64_t counter, uint64_t key,
+                                       uint32_t limit) {
+  uint32_t words[4];
+  philox_rounds(7, seed, counter + key / 16 * 2 + key % 8 / 4, 0, words);
+  return (key % 16 < 8 ? words[key % 4] << 16 : words[key % 4]) >= limit;
+}
 
 #endif

@@ -132,14 +132,13 @@
   if (masked) MASK_CAUSAL(n)
 #endif
 #define FIRST_KEPT(n)                                                                                       \
-  first_along_keys(p.scores, head_place + (n) * BN + quarter * 2, (t.first + warpgroup * 64 + warp * 16) / 4)
-#define KEPT_BITS(j) kept_along_keys(tiles, p.scores, first_kept + (ulong)((j) * 8 * p.scores.row_blocks))
+  first_along_keys(p.scores, head_place + (n) * BN + quarter * 2, t.first + warpgroup * 64 + warp * 16)
+#define DRAW_DROPOUT DRAW_BLOCK(kept_along_keys, FIRST_KEPT(BLOCK_AT(k)), 8 * p.scores.row_counters)
 #if DROPOUT
-#define PACK_WEIGHTS                                                             \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                      \
-    const uint bits = KEPT_BITS(j);                                              \
-    kept_bits[j / 8] |= bits << (j % 8 * 4);                                     \
-    w[2 * j] = PACK(bits & 1 ? s[j * 4] : 0.0f, bits & 2 ? s[j * 4 + 1] : 0.0f); \
+#define PACK_WEIGHTS                                                                     \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                                              \
+    const uint bits = KEPT_BITS(j);                                                      \
+    w[2 * j] = PACK(bits & 1 ? s[j * 4] : 0.0f, bits & 2 ? s[j * 4 + 1] : 0.0f);         \
     w[2 * j + 1] = PACK(bits & 4 ? s[j * 4 + 2] : 0.0f, bits & 8 ? s[j * 4 + 3] : 0.0f); \
   }
 #else
@@ -171,13 +170,8 @@
 #define MASK_BLOCK(masked, n) \
   if (masked) MASK_ROWS(n)
 #endif
-#define FIRST_KEPT(n) (first_across_keys(p.scores, head_place + row) + (ulong)((n) * (BN / 4)))
-#define KEPT_BITS(j) kept_across_keys(tiles, p.scores, first_kept + (j) * 2)
-#if DROPOUT
-#define DRAW_DROPOUT UNROLL for (int j = 0; j < BN / 8; ++j) kept_bits[j / 8] |= KEPT_BITS(j) << (j % 8 * 4);
-#else
-#define DRAW_DROPOUT
-#endif
+#define FIRST_KEPT(n) (first_across_keys(p.scores, head_place + row) + (ulong)((n) * (BN / 8)))
+#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, FIRST_KEPT(BLOCK_AT(k)), 1)
 #define WEIGHTS                                               \
   UNROLL for (int j = 0; j < BN / 8; ++j) {                   \
     s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum0));         \
@@ -185,7 +179,6 @@
     s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum1)); \
     s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum1)); \
   }                                                           \
-  DRAW_DROPOUT                                                \
   ALL_DONE(SCORE_COUNT, e);
 #define GRADIENTS                                                                                        \
   UNROLL for (int j = 0; j < BN / 8; ++j) {                                                              \
@@ -195,27 +188,23 @@
   }
 #endif
 #if DROPOUT
-#define BEGIN_DROPOUT                             \
-  const ulong first_kept = FIRST_KEPT(BLOCK_AT(k)); \
-  uint kept_bits[BN / 64];                        \
-  UNROLL for (int i = 0; i < BN / 64; ++i) kept_bits[i] = 0;
-#define DROP_GRADIENTS(j)                                                 \
-  {                                                                       \
-    const uint bits_ = kept_bits[(j) / 8] >> ((j) % 8 * 4);               \
-    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale;        \
-    DROP(e, j, bits_)                                                     \
+#define DROP_GRADIENTS(j)                                          \
+  {                                                                \
+    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale; \
+    DROP(e, j, KEPT_BITS(j))                                       \
   }
 #else
-#define BEGIN_DROPOUT
+#undef DRAW_DROPOUT
+#define DRAW_DROPOUT
 #define DROP_GRADIENTS(j)
 #endif
 // No product may be in flight at the end: see forward.cl.
 #define BLOCK(MASKED)                                         \
   {                                                           \
-    BEGIN_DROPOUT                                             \
     barrier_wait(full + 8 * slot, phase);                     \
     SCORES(s, kept0, along0 + slot * (2 * BLOCK_BYTES >> 4)); \
     SCORES(e, kept1, along1 + slot * (2 * BLOCK_BYTES >> 4)); \
+    DRAW_DROPOUT                                              \
     ALL_BUT_ONE_DONE_OF(SCORE_COUNT, s);                      \
     MASK_BLOCK(MASKED, BLOCK_AT(k))                           \
     WEIGHTS                                                   \

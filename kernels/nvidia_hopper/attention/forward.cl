@@ -115,12 +115,10 @@
   if (masked) MASK_ROWS(n)
 #endif
 #if DROPOUT
-#define DROP_WEIGHTS                                                                              \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                       \
-    const uint bits = kept_across_keys(tiles, p.scores, first_kept + (ulong)(n * (BN / 4) + j * 2)); \
-    DROP(s, j, bits)                                                                              \
-  }
+#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept + (ulong)(n * (BN / 8)), 1)
+#define DROP_WEIGHTS UNROLL for (int j = 0; j < BN / 8; ++j) DROP(s, j, KEPT_BITS(j))
 #else
+#define DRAW_DROPOUT
 #define DROP_WEIGHTS
 #endif
 #define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
@@ -134,6 +132,7 @@
     barrier_wait(full_v + 8 * v_slot, v_phase);               \
     ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));    \
     YOUR_TURN                                                 \
+    DRAW_DROPOUT                                              \
     ALL_BUT_ONE_DONE_OF(64, s);                               \
     RELEASE(empty_k + 8 * k_slot)                             \
     NEXT_SLOT(k_slot, k_phase)                                \
@@ -263,14 +262,17 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     MY_TURN
     SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4));
     YOUR_TURN
-    ALL_DONE(64, s);
-    RELEASE(empty_k + 8 * k_slot)
-    NEXT_SLOT(k_slot, k_phase)
-    MASK_BLOCK(CAUSAL || (n + 1) * BN > keys)
-    SOFTEN
-    DROP_WEIGHTS
-    PACK_WEIGHTS
-    --n;
+    {
+      DRAW_DROPOUT
+      ALL_DONE(64, s);
+      RELEASE(empty_k + 8 * k_slot)
+      NEXT_SLOT(k_slot, k_phase)
+      MASK_BLOCK(CAUSAL || (n + 1) * BN > keys)
+      SOFTEN
+      DROP_WEIGHTS
+      PACK_WEIGHTS
+      --n;
+    }
 #if CAUSAL && !MASK
     for (; n >= 0 && (n + 1) * BN > t.first + 1; --n) BLOCK(1)
 #endif

@@ -147,10 +147,11 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
                   p.scores);
     soften(tiles, s, o, state, unit);
 #if DROPOUT
-    FOR_FRAGMENTS {
+    FOR_PAIRS {
       const ulong first_kept = first_across_keys(p.scores, (long)z * queries + row + i * 16);
-      const uint kept_ones = kept_across_keys(tiles, p.scores, first_kept + n * (BN / 4) + j * 2);
+      const uint kept_ones = kept_across_keys(tiles, p.scores, first_kept + n * (BN / 8) + j);
       s[j][i] = KEEP(s[j][i], kept_ones, 0.0f);
+      s[j + 1][i] = KEEP(s[j + 1][i], kept_ones >> 4, 0.0f);
     }
 #endif
     add_products(tiles, o, s, at_value);

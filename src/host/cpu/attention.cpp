@@ -136,14 +136,14 @@ struct Fused {
 Values dropout_factors(const Fused& f, double p, uint64_t seed, uint64_t offset) {
   Values factors;
   if (p <= 0) return factors;
-  const auto dropped = static_cast<uint32_t>(std::llrint(std::ldexp(p, 24)));
-  const int64_t blocks = (f.keys + 3) / 4;  // counters per row
-  for (int64_t row = 0; row < f.batch() * f.queries; ++row)
-    for (int64_t j = 0; j < f.keys; ++j) {
-      uint32_t words[4];
-      philox_block(seed, offset + static_cast<uint64_t>(row * blocks + j / 4), words);
-      factors.push_back((words[j % 4] >> 8) >= dropped ? 1 / (1 - p) : 0);
-    }
+  const uint32_t limit = philox_dropout_limit(p);
+  const auto rows = static_cast<uint64_t>(f.batch() * f.queries);
+  const auto keys = static_cast<uint64_t>(f.keys);
+  for (uint64_t row = 0; row < rows; ++row) {
+    const uint64_t counter = offset + row * philox_dropout_counters(keys);
+    for (uint64_t j = 0; j < keys; ++j)
+      factors.push_back(philox_dropout_keeps(seed, counter, j, limit) ? 1 / (1 - p) : 0);
+  }
   return factors;
 }
 

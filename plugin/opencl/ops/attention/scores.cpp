@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/philox.h"
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "kernels/attention.h"
@@ -100,8 +101,9 @@ AttentionParams block_params(const ScoreBlock& block) {
   if (block.dropout > 0) {
     p.seed = block.seed;
     p.offset = block.offset;
-    p.row_blocks = (block.all_keys + 3) / 4;
-    p.dropped = std::llrint(std::ldexp(block.dropout, 24));
+    p.row_counters =
+        static_cast<int64_t>(philox_dropout_counters(static_cast<uint64_t>(block.all_keys)));
+    p.dropped = philox_dropout_limit(block.dropout);
     const double scale = 1 / (1 - block.dropout);
     const auto rounded = static_cast<float>(scale);
     if (block.type == DType::Float64)

@@ -15,6 +15,7 @@
 
 #include "base/config.h"
 #include "base/name_patterns.h"
+#include "base/philox.h"
 #include "operator.h"
 #include "runtime/generator.h"
 
@@ -116,10 +117,10 @@ Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& va
       *new PluginOperator("_scaled_dot_product_fused_attention_overrideable.out");
   TORCH_CHECK(!debug_mask, "ocl: attention has no debug mask");
   PhiloxNumbers numbers{0, 0};
-  if (dropout > 0)  // a counter for every 4 keys of a row
+  if (dropout > 0)
     numbers = take_numbers(query.device().index(),
-                           static_cast<uint64_t>(query.size(0) * query.size(1) * query.size(2) *
-                                                 ((key.size(2) + 3) / 4)));
+                           static_cast<uint64_t>(query.size(0) * query.size(1) * query.size(2)) *
+                               philox_dropout_counters(static_cast<uint64_t>(key.size(2))));
   auto outs = call_plugin<2>(forward, "scaled_dot_product_attention", query, key, value, bias,
                              dropout, causal, scale, static_cast<int64_t>(numbers.seed),
                              static_cast<int64_t>(numbers.offset));
