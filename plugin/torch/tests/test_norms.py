@@ -25,8 +25,18 @@ SHAPES = [
 ]
 
 
+# Channels that are the last dimension: odd ones, vectors of 2, 4 and 8, more than a work-group has
+# at once, few rows and many.
+LAST = [(3, 5, 2, 3), (7, 6), (2, 36, 7, 5), (2, 24, 9, 9), (3, 1048, 3, 3), (2, 8, 130, 120)]
+
+
 def cotangent(x):
-    return torch.linspace(-1, 2, x.numel()).view_as(x).to(x.dtype)
+    return torch.linspace(-1, 2, x.numel()).view(x.shape).to(x.dtype)
+
+
+def formats(x):
+    """The tensor as it is, and with its channels last."""
+    return (x, x.to(memory_format=torch.channels_last)) if x.ndim == 4 else (x,)
 
 
 def batch(x, w, b, training, device, dtype):
@@ -65,7 +75,7 @@ class Norms(InGpuStyle, unittest.TestCase):
                 msg=lambda m, i=i: f"{i}: {m}",
             )
 
-    def shapes(self):
+    def shapes(self, shapes=SHAPES, last=False):
         torch.manual_seed(5)
         for dtype, eps in (
             (torch.float32, 2**-24),
@@ -73,15 +83,24 @@ class Norms(InGpuStyle, unittest.TestCase):
             (torch.bfloat16, 2**-9),
             (torch.float16, 2**-11),
         ):
-            for i, shape in enumerate(SHAPES):
+            for i, shape in enumerate(shapes):
                 if dtype != torch.float32 and i not in (1, 4, 7):
                     continue
                 x = (torch.randn(shape) + 3).to(dtype)
+                if last:
+                    x = formats(x)[-1]
                 w, b = torch.randn(shape[1]).to(dtype), torch.randn(shape[1]).to(dtype)
                 yield dtype, eps, x, w if i % 3 else None, b if i % 3 else None
 
     def test_batch(self) -> None:
         for dtype, eps, x, w, b in self.shapes():
+            for training in (True, False):
+                with self.subTest(dtype=dtype, shape=x.shape, training=training):
+                    exact = batch(x, w, b, training, "cpu", torch.float64)
+                    self.agree(batch(x, w, b, training, "ocl", dtype), exact, eps)
+
+    def test_batch_of_channels_last(self) -> None:
+        for dtype, eps, x, w, b in self.shapes(LAST, last=True):
             for training in (True, False):
                 with self.subTest(dtype=dtype, shape=x.shape, training=training):
                     exact = batch(x, w, b, training, "cpu", torch.float64)
@@ -107,15 +126,18 @@ class Norms(InGpuStyle, unittest.TestCase):
                 if place is not None:
                     x[0].flatten(1)[:, place] = first
                 x = x.float().double()
-                out, mean, scale = torch.ops.aten.native_batch_norm(
-                    x.float().to("ocl"), None, None, None, None, True, 0.1, 1e-5
-                )
                 exact = torch.ops.aten.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
-                torch.testing.assert_close(mean.cpu().double(), exact[1], rtol=2**-23, atol=0)
-                torch.testing.assert_close(scale.cpu().double(), exact[2], rtol=1e-5, atol=0)
-                torch.testing.assert_close(
-                    out.cpu().double(), exact[0], rtol=0, atol=1e-4 if first > 0 else 3e-3
-                )
+                # CPU drivers sweep over channels_last; their pivot is the first element.
+                last = ELEMENTS or place != 0
+                for layout in formats(x.float())[: 2 if last else 1]:
+                    out, mean, scale = torch.ops.aten.native_batch_norm(
+                        layout.to("ocl"), None, None, None, None, True, 0.1, 1e-5
+                    )
+                    torch.testing.assert_close(mean.cpu().double(), exact[1], rtol=2**-23, atol=0)
+                    torch.testing.assert_close(scale.cpu().double(), exact[2], rtol=1e-5, atol=0)
+                    torch.testing.assert_close(
+                        out.cpu().double(), exact[0], rtol=0, atol=1e-4 if first > 0 else 3e-3
+                    )
 
     def test_not_finite(self) -> None:
         for shape in ((2, 4, 5, 5), (2, 4, 97, 97)):
@@ -124,20 +146,21 @@ class Norms(InGpuStyle, unittest.TestCase):
             exact = torch.ops.aten.native_batch_norm(
                 x.double(), None, None, None, None, True, 0.1, 1e-5
             )
-            ours = torch.ops.aten.native_batch_norm(
-                x.to("ocl"), None, None, None, None, True, 0.1, 1e-5
-            )
-            self.agree(ours, exact, 2**-22)
-            self.assertEqual(ours[1].cpu()[:2].tolist(), [float("inf"), float("-inf")])
+            for layout in formats(x):
+                ours = torch.ops.aten.native_batch_norm(
+                    layout.to("ocl"), None, None, None, None, True, 0.1, 1e-5
+                )
+                self.agree(ours, exact, 2**-22)
+                self.assertEqual(ours[1].cpu()[:2].tolist(), [float("inf"), float("-inf")])
 
     def test_equal_elements_vary_by_zero(self) -> None:
         for shape in ((3, 2, 7, 7), (3, 2, 130, 130)):
-            x = torch.full(shape, 0.1, device="ocl")
-            out, _, scale = torch.ops.aten.native_batch_norm(
-                x, None, None, None, None, True, 0.1, 0.25
-            )
-            self.assertEqual(out.abs().max().item(), 0)
-            self.assertEqual(scale.cpu().tolist(), [2, 2])
+            for x in formats(torch.full(shape, 0.1, device="ocl")):
+                out, _, scale = torch.ops.aten.native_batch_norm(
+                    x, None, None, None, None, True, 0.1, 0.25
+                )
+                self.assertEqual(out.abs().max().item(), 0)
+                self.assertEqual(scale.cpu().tolist(), [2, 2])
 
     def test_the_same_bits_again(self) -> None:
         x, w = torch.randn(2, 2, 150, 150), torch.randn(2)

@@ -9,6 +9,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
+#include "channels_last_gpu.h"
 #include "kernels/norm.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
@@ -300,6 +301,12 @@ const char* refuse_cpu(const OpCall& call, const PlanesProblem& p) {
 const char* refuse_gpu(const OpCall&, const PlanesProblem& p) {
   return refuse_planes_gpu(p.planes);
 }
+const char* refuse_channels_last(const OpCall&, const PlanesProblem& p) {
+  return refuse_channels_last_gpu(p.planes);
+}
+const char* refuse_backward_channels_last(const OpCall&, const PlanesGradient& p) {
+  return refuse_channels_last_gpu(p.planes);
+}
 const char* refuse_backward_cpu(const OpCall& call, const PlanesGradient& p) {
   return p.which[0] ? refuse_planes_cpu(call, p.planes) : "the input's gradient is not wanted";
 }
@@ -323,6 +330,10 @@ constinit const Forward kCpu(info("plane_norm.cpu", DeviceStyle::Cpu, false),
                              Steps<refuse_cpu, planes_forward_cpu>());
 constinit const Forward kGpu(info("plane_norm.gpu", DeviceStyle::Gpu, false),
                              Steps<refuse_gpu, planes_forward_gpu>());
+constinit const Forward kGpuChannelsLast({.id = "plane_norm.gpu_channels_last",
+                                          .description = "rows of channels, read along the rows",
+                                          .style = DeviceStyle::Gpu},
+                                         Steps<refuse_channels_last, channels_last_forward_gpu>());
 constinit const Forward kCpuSweeps(info("plane_norm.cpu_sweeps", DeviceStyle::Cpu, true),
                                    Steps<takes_all<PlanesProblem>, forward_sweeps<apply_cpu>>());
 constinit const Forward kGpuSweeps(info("plane_norm.gpu_sweeps", DeviceStyle::Gpu, true),
@@ -334,6 +345,11 @@ constinit const Backward kBackwardCpu(
     Steps<refuse_backward_cpu, run_with_inverses<planes_backward_cpu>>());
 constinit const Backward kBackwardGpu(info("plane_norm_backward.gpu", DeviceStyle::Gpu, false),
                                       Steps<refuse_backward_gpu, planes_backward_gpu>());
+constinit const Backward kBackwardGpuChannelsLast(
+    {.id = "plane_norm_backward.gpu_channels_last",
+     .description = "rows of channels, read along the rows",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_backward_channels_last, channels_last_backward_gpu>());
 constinit const Backward kBackwardCpuSweeps(
     info("plane_norm_backward.cpu_sweeps", DeviceStyle::Cpu, true),
     Steps<takes_all<PlanesGradient>, run_with_inverses<backward_sweeps<apply_cpu>>>());
@@ -354,13 +370,14 @@ using BackwardAlgorithms = AlgorithmList<PlanesGradient, PlanesTraits>;
 
 ForwardAlgorithms& forward_algorithms() {
   static ForwardAlgorithms& list = *new ForwardAlgorithms(  // leaked, as all lists
-      "plane_norm", norm_operators(), {&kCpu, &kGpu, &kCpuSweeps, &kGpuSweeps});
+      "plane_norm", norm_operators(), {&kCpu, &kGpu, &kGpuChannelsLast, &kCpuSweeps, &kGpuSweeps});
   return list;
 }
 BackwardAlgorithms& backward_algorithms() {
-  static BackwardAlgorithms& list = *new BackwardAlgorithms(
-      "plane_norm_backward", norm_operators(),
-      {&kBackwardCpu, &kBackwardGpu, &kBackwardCpuSweeps, &kBackwardGpuSweeps});
+  static BackwardAlgorithms& list =
+      *new BackwardAlgorithms("plane_norm_backward", norm_operators(),
+                              {&kBackwardCpu, &kBackwardGpu, &kBackwardGpuChannelsLast,
+                               &kBackwardCpuSweeps, &kBackwardGpuSweeps});
   return list;
 }
 
