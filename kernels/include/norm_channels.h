@@ -42,15 +42,16 @@ INLINE void meet_lanes(__local T *shared, T *v, uint id, uint lane) {
   EACH_CHANNEL v[j] = shared[j * GROUP + id % COLUMNS];
 }
 
-// For `merge`, whose items have one channel each: its lanes share the pieces of the channel.
+// For `merge`, whose items have one of MERGED channels each: the lanes share the pieces of a channel.
+#define MERGED 8
 #define PLACE_TO_MERGE                                                                         \
   __local T shared[GROUP];                                                                     \
-  const uint id = get_local_id(0), lane = id / COLUMNS;                                        \
-  const INDEX place = (INDEX)get_group_id(0) * COLUMNS + id % COLUMNS, pieces = p.pieces;      \
+  const uint id = get_local_id(0), lane = id / MERGED, lanes = GROUP / MERGED;                 \
+  const INDEX place = (INDEX)get_group_id(0) * MERGED + id % MERGED, pieces = p.pieces;        \
   const bool here = place < (INDEX)p.channels;                                                 \
   const INDEX c = here ? place : 0;                                                            \
   __global const STYPE(COMPUTE) *partials = AT_CONST(COMPUTE, partials_base, partials_offset);
-#define MEET_LANES(v) meet_add(shared, v, id, lane, LANES, COLUMNS)
+#define MEET_LANES(v) meet_add(shared, v, id, lane, lanes, MERGED)
 
 // Partial sums: two numbers of each channel for each piece.
 #define PARTIAL(which, piece, c) ((2 * (piece) + (which)) * (INDEX)p.channels + (c))

@@ -1,7 +1,7 @@
 // Batch normalisation of channels_last tensors for GPUs. Training reads the input twice: `moments` finds
 // those of each channel in a piece of the rows, `merge` puts the pieces together, `apply` writes the result.
-// Else `apply` is enough. Blocks of rows, lanes and pieces have means and sums of squared differences that are
-// merged (Chan, Golub and LeVeque 1983); sums are of differences from a pivot (pivot.h).
+// Else `apply` is enough. Blocks of rows, lanes and pieces have means and sums of squared differences, which
+// are merged (Chan, Golub and LeVeque 1983); sums are of differences from a pivot (pivot.h).
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS
 //   TRAIN: statistics are the input's; they are saved, and update the running ones if HAS_RUNNING; else they
 //   are given
@@ -72,9 +72,9 @@ SIZED __kernel void merge(PAIR(x), PAIR(partials), PAIR(weight), PAIR(bias), TAR
   PLACE_TO_MERGE
   const T count = FROM_BITS(COMPUTE, p.count), origin = pivot_of(p, AT_CONST(X, x_base, x_offset), c);
   T sum = 0, squares = 0;
-  for (INDEX i = lane; i < pieces; i += LANES) sum += partials[PARTIAL(0, i, c)];
+  for (INDEX i = lane; i < pieces; i += lanes) sum += partials[PARTIAL(0, i, c)];
   const T offset = MEET_LANES(sum) / count;
-  for (INDEX i = lane; i < pieces; i += LANES) {
+  for (INDEX i = lane; i < pieces; i += lanes) {
     const T rows = min(p.rows - (long)i * p.piece, (long)p.piece);
     const T difference = partials[PARTIAL(0, i, c)] / rows - offset;
     squares += partials[PARTIAL(1, i, c)] + rows * difference * difference;

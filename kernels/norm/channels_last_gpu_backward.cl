@@ -48,7 +48,7 @@ SIZED __kernel void merge(PAIR(partials), PAIR(mean), PAIR(inverse), PAIR(weight
                           TARGET(table), const NormChannelsParams p) {
   PLACE_TO_MERGE
   T sum = 0, dot = 0;
-  for (INDEX i = lane; i < pieces; i += LANES) {
+  for (INDEX i = lane; i < pieces; i += lanes) {
     sum += partials[PARTIAL(0, i, c)];
     dot += partials[PARTIAL(1, i, c)];
   }

@@ -45,15 +45,17 @@ class Work {
     params.count = scalar_bits(p.count(), compute);
   }
 
-  // Every compute unit has about four work-groups, and every lane a few rows.
-  void cut_for_sums() { cut(4 * units_); }
+  // For sums every compute unit has two work-groups, which run at once, so that none is the last;
+  // for results more, which have nothing to merge. Every lane has a few rows.
+  void cut_for_sums() { cut(2 * units_); }
   void cut_for_results() { cut(16 * units_); }
 
   void run(Launch launch) const {
     launch.run({tiles() * group_, params.pieces, 1}, {group_, 1, 1});
   }
   void run_merge(Launch launch) const {
-    launch.run({divide_up(params.channels, columns_) * group_, 1, 1}, {group_, 1, 1});
+    constexpr int64_t kMerged = 8;  // MERGED of norm_channels.h
+    launch.run({divide_up(params.channels, kMerged) * group_, 1, 1}, {group_, 1, 1});
   }
 
   Defines defines(DType compute) const {
