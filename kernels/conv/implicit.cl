@@ -24,7 +24,7 @@
 #else
 #define RESULT TYPE
 #endif
-typedef CAT(raw_, TYPE) raw;
+typedef CAT(raw1_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
 
 __attribute__((reqd_work_group_size(BN, 1, 1)))
@@ -98,7 +98,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define EXISTS(i) inside
 #endif
 #define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
-#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack_, TYPE)(rb[i]);
+#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack1_, TYPE)(rb[i]);
 #endif
   // Loads a step's numbers, and goes on to the next one.
 #define LOAD_STEP(step)                                                                                  \

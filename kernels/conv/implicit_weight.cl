@@ -21,7 +21,7 @@
 #else
 #define RESULT TYPE
 #endif
-typedef CAT(raw_, TYPE) raw;
+typedef CAT(raw1_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
 
 __attribute__((reqd_work_group_size(BN, 1, 1)))
@@ -98,7 +98,7 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
 #else
   raw rb[BK];
 #define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = IN_BIG(i) ? from_big[X(i) * big_column] : (raw)0;
-#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][bn] = CAT(unpack_, TYPE)(rb[i]);
+#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][bn] = CAT(unpack1_, TYPE)(rb[i]);
 #if WHOLE_ROWS
   raw4 ra[LA];
 #define LOAD_A                                                                                           \
@@ -114,7 +114,7 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
 #define LOAD_A                                                                                           \
   UNROLL for (int i = 0; i < 4 * LA; ++i)                                                                \
     ra[i] = IN_SMALL(ak + i) ? from_small[(column + ak + i) * small_column] : (raw)0;
-#define STORE_A(b) UNROLL for (int i = 0; i < 4 * LA; ++i) As[b][ak + i][am] = CAT(unpack_, TYPE)(ra[i]);
+#define STORE_A(b) UNROLL for (int i = 0; i < 4 * LA; ++i) As[b][ak + i][am] = CAT(unpack1_, TYPE)(ra[i]);
 #endif
 #endif
   // Loads a step's numbers, and goes on to the next one.

@@ -14,11 +14,17 @@
   ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
 
 // One element, as it is in memory.
-typedef float raw_f32;
-typedef ushort raw_f16, raw_bf16;
-INLINE float unpack_f32(float v) { return v; }
-INLINE float unpack_f16(ushort v) { return vload_half(0, (const half *)&v); }
-INLINE float unpack_bf16(ushort v) { return as_float((uint)v << 16); }
+typedef float raw1_f32;
+typedef ushort raw1_f16, raw1_bf16;
+INLINE float unpack1_f32(float v) { return v; }
+INLINE float unpack1_f16(ushort v) { return vload_half(0, (const half *)&v); }
+INLINE float unpack1_bf16(ushort v) { return as_float((uint)v << 16); }
+// Two neighbours in memory at a multiple of two.
+typedef float2 raw2_f32;
+typedef uint raw2_f16, raw2_bf16;
+INLINE float2 unpack2_f32(float2 v) { return v; }
+INLINE float2 unpack2_f16(uint v) { return vload_half2(0, (const half *)&v); }
+INLINE float2 unpack2_bf16(uint v) { return as_float2((uint2)(v << 16, v & 0xffff0000u)); }
 // Four neighbours in memory at a multiple of four: one load, which vload4 of 16-bit types is not, as it
 // promises no such place.
 typedef float4 raw4_f32;
@@ -28,6 +34,15 @@ INLINE float4 unpack4_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
 INLINE float4 unpack4_bf16(uint2 v) {
   return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
 }
+// v[4 / W], units of W elements of type A as they are in memory, as float4.
+#define RAW(W, A) RAW_OF(W, A)
+#define RAW_OF(W, A) raw##W##_##A
+#define UNPACK(W, A, v) UNPACK_OF(W, A, v)
+#define UNPACK_OF(W, A, v) UNPACK_##W(A, v)
+#define UNPACK_4(A, v) unpack4_##A((v)[0])
+#define UNPACK_2(A, v) (float4)(unpack2_##A((v)[0]), unpack2_##A((v)[1]))
+#define UNPACK_1(A, v) \
+  (float4)(unpack1_##A((v)[0]), unpack1_##A((v)[1]), unpack1_##A((v)[2]), unpack1_##A((v)[3]))
 
 // acc[TM][TN] += the product of two tiles, of which the work-item's rows begin at `mrow`, columns at `ncol`.
 // In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand with

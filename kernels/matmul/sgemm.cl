@@ -2,10 +2,10 @@
 // are staged through local memory in steps of BK with two alternating buffers; an item has TM x TN results.
 // Portable OpenCL C. Operands of half precision are converted as they are loaded.
 // Defines: TYPE; BM, BN, TM, TN, BK (the tile); A_ALONG_K, B_ALONG_K (1: contiguous along k, 0: along m or
-// n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
-// the result starts at a multiple of four elements; edge tiles then overlap their neighbours and write the
-// same values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is
-// the length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum).
+// n); A_WIDTH, B_WIDTH (4, 2, 1), C_WIDTH (4, 1): at whose multiples of elements all rows begin and end; EDGE
+// (1: any size; 0: m >= BM, n >= BN, k % BK == 0: edge tiles then overlap their neighbours and write the same
+// values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is the
+// length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum).
 #include "matmul_params.h"
 #include "types.h"
 #define VEC 4
@@ -24,29 +24,16 @@
 #define PB (BN + 4 * B_ALONG_K)
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
-// Four contiguous elements, of which `left` exist.
-#if EDGE
-typedef float4 raw4;
-INLINE raw4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
-  float4 v = (float4)(0.0f);
-  if (ok) {
-    if (left > 0) v.x = LOAD(TYPE, p, 0);
-    if (left > 1) v.y = LOAD(TYPE, p, 1);
-    if (left > 2) v.z = LOAD(TYPE, p, 2);
-    if (left > 3) v.w = LOAD(TYPE, p, 3);
+// Four contiguous elements in units of a width, of which those that begin before `left` exist.
+#define LOAD_4(v, W, p, ok, left)                                                                   \
+  UNROLL for (int u_ = 0; u_ < 4 / (W); ++u_) {                                                     \
+    v[u_] = (RAW(W, TYPE))(0);                                                                      \
+    if (!EDGE || ((ok) && u_ * (W) < (left))) v[u_] = *(__global const RAW(W, TYPE) *)((p) + u_ * (W)); \
   }
-  return v;
-}
-INLINE float4 unpack(raw4 v) { return v; }
-#else
-typedef CAT(raw4_, TYPE) raw4;
-#define load4(p, ok, left) (*(__global const raw4 *)(p))
-INLINE float4 unpack(raw4 v) { return CAT(unpack4_, TYPE)(v); }
-#endif
 
-#define STORE_ALONG_K(tile, vector, k, row) \
-  {                                         \
-    const float4 v_ = unpack(vector);       \
+#define STORE_ALONG_K(tile, W, vector, k, row)    \
+  {                                               \
+    const float4 v_ = UNPACK(W, TYPE, vector);  \
     tile[(k) + 0][row] = v_.x;              \
     tile[(k) + 1][row] = v_.y;              \
     tile[(k) + 2][row] = v_.z;              \
@@ -99,29 +86,32 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  raw4 ra[LA], rb[LB];
+  RAW(A_WIDTH, TYPE) ra[LA][4 / A_WIDTH];
+  RAW(B_WIDTH, TYPE) rb[LB][4 / B_WIDTH];
 
 #if A_ALONG_K
-#define LOAD_A(i, k0)                                                                                       \
-  ra[i] = load4(A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t), m0 + ALONG_K_ROW(t, i) < p.m, \
-                k_count - (k0) - ALONG_K_K(t));
-#define STORE_A(i, s) STORE_ALONG_K(As[s], ra[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
+#define LOAD_A(i, k0)                                                                       \
+  LOAD_4(ra[i], A_WIDTH, A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t),      \
+         m0 + ALONG_K_ROW(t, i) < p.m, k_count - (k0) - ALONG_K_K(t))
+#define STORE_A(i, s) STORE_ALONG_K(As[s], A_WIDTH, ra[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
 #else
-#define LOAD_A(i, k0)                                                               \
-  ra[i] = load4(A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
-                (k0) + ACROSS_K(t, i, BM) < k_count, p.m - m0 - ACROSS_ROW(t, BM));
-#define STORE_A(i, s) *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = unpack(ra[i]);
+#define LOAD_A(i, k0)                                                                       \
+  LOAD_4(ra[i], A_WIDTH, A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
+         (k0) + ACROSS_K(t, i, BM) < k_count, p.m - m0 - ACROSS_ROW(t, BM))
+#define STORE_A(i, s)                                                    \
+  *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = UNPACK(A_WIDTH, TYPE, ra[i]);
 #endif
 #if B_ALONG_K
-#define LOAD_B(i, k0)                                                                                       \
-  rb[i] = load4(B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t), n0 + ALONG_K_ROW(t, i) < p.n, \
-                k_count - (k0) - ALONG_K_K(t));
-#define STORE_B(i, s) STORE_ALONG_K(Bs[s], rb[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
+#define LOAD_B(i, k0)                                                                       \
+  LOAD_4(rb[i], B_WIDTH, B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t),      \
+         n0 + ALONG_K_ROW(t, i) < p.n, k_count - (k0) - ALONG_K_K(t))
+#define STORE_B(i, s) STORE_ALONG_K(Bs[s], B_WIDTH, rb[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
 #else
-#define LOAD_B(i, k0)                                                               \
-  rb[i] = load4(B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
-                (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN));
-#define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = unpack(rb[i]);
+#define LOAD_B(i, k0)                                                                       \
+  LOAD_4(rb[i], B_WIDTH, B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
+         (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN))
+#define STORE_B(i, s)                                                    \
+  *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = UNPACK(B_WIDTH, TYPE, rb[i]);
 #endif
 #define LOAD_STEP(step)                                              \
   {                                                                  \
@@ -156,10 +146,10 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #endif
       }
       __global STYPE(RESULT) *to = C + m * p.c_row + n;
-#if EDGE
-      UNROLL for (int u = 0; u < 4; ++u) if (m < p.m && n + u < p.n) STORE(RESULT, to, u, v[u]);
+#if C_WIDTH == 4
+      if (!EDGE || (m < p.m && n < p.n)) STOREV(RESULT, to, 0, v);
 #else
-      STOREV(RESULT, to, 0, v);
+      UNROLL for (int u = 0; u < 4; ++u) if (!EDGE || (m < p.m && n + u < p.n)) STORE(RESULT, to, u, v[u]);
 #endif
     }
   }

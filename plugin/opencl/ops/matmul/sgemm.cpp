@@ -38,24 +38,26 @@ const char* pass_over_large(const OpCall& call, const Problem& p) {
   return 4 * area(kLarge) > 5 * area(kSmall) ? "large tiles would be empty in part" : nullptr;
 }
 
-// Whether vectors of four may be loaded: every row begins at a multiple of four elements.
-bool aligned(const Problem& p, const Matrix& m, int64_t line) {
-  const auto bytes = static_cast<uint64_t>(4 * size_of(p.dtype));
-  return m.address % bytes == 0 && line % 4 == 0 && (p.batch == 1 || m.batch % 4 == 0);
+// The widest vectors, of 4 elements at most, at whose multiples the rows of `m` begin, which are
+// `line` apart, and end, after `length` elements.
+int64_t width_of(const Problem& p, const Matrix& m, int64_t line, int64_t length) {
+  int64_t width = 4;
+  const auto fits = [&](int64_t w) {
+    return m.address % static_cast<uint64_t>(w * size_of(p.dtype)) == 0 && line % w == 0 &&
+           length % w == 0 && (p.batch == 1 || m.batch % w == 0);
+  };
+  while (width > 1 && !fits(width)) width /= 2;
+  return width;
 }
 
 bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
 
-bool is_even(const Problem& p, const Tile& t) {
+bool has_edges(const Problem& p, const Tile& t) {
   // Edge tiles overlap their neighbours: where `self` is the result itself, they would read
   // elements that a neighbour has already changed.
   const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
-  if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return false;
-  const bool a_along_k = along_k(p.a.col, p.a.row);
-  const bool b_along_k = along_k(p.b.row, p.b.col);
-  return p.m >= t.m && p.n >= t.n && p.k % t.step == 0 && p.n % 4 == 0 &&
-         (a_along_k || p.m % 4 == 0) && aligned(p, p.a, a_along_k ? p.a.row : p.a.col) &&
-         aligned(p, p.b, b_along_k ? p.b.col : p.b.row) && aligned(p, p.c, p.c.row);
+  if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return true;
+  return p.m < t.m || p.n < t.n || p.k % t.step != 0;
 }
 
 const char* refuse_form(const Problem& p) {
@@ -101,11 +103,15 @@ void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::HAS_S, p.self.has_value() && !in_pieces)
-      .set(define::EDGE, !is_even(p, t))
+      .set(define::EDGE, has_edges(p, t))
       .set(define::PIECES, in_pieces);
   d.set(define::BM, t.m).set(define::BN, t.n).set(define::TM, t.item_m).set(define::TN, t.item_n);
-  d.set(define::A_ALONG_K, along_k(p.a.col, p.a.row))
-      .set(define::B_ALONG_K, along_k(p.b.row, p.b.col));
+  const bool a_along_k = along_k(p.a.col, p.a.row), b_along_k = along_k(p.b.row, p.b.col);
+  d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
+  d.set(define::A_WIDTH, width_of(p, p.a, a_along_k ? p.a.row : p.a.col, a_along_k ? p.k : p.m))
+      .set(define::B_WIDTH, width_of(p, p.b, b_along_k ? p.b.col : p.b.row, b_along_k ? p.k : p.n));
+  const bool whole = in_pieces ? p.n % 4 == 0 : width_of(p, p.c, p.c.row, p.n) == 4;
+  d.set(define::C_WIDTH, whole ? 4 : 1);
   if (t.step != kSmall.step) d.set(define::BK, t.step);
   d.set(define::GUARDED, run.guard.word != 0);
   MatmulParams params = matmul_params(p);
