@@ -13,8 +13,8 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
                              __global const void *bias_base, ulong bias_offset, const ConvParams p) {
   const Strip at = strip_of(get_global_id(0), p.in[2], p.in[1], p.groups);
   if (at.n >= p.batch) return;
-  acc_t sum[ROWS];
-  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride);
+  item_t sum[ROWS];
+  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride, p.bias_stride);
   for (int m = 0; m < (int)p.small_channels; ++m) {
     const int channel = at.channel * (int)p.small_channels + m;
     __global const T *small =
@@ -23,12 +23,13 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
 #if WINDOW
     const int first = (at.x + (int)p.padding[2]) % STRIDE, last = (at.x + (int)p.padding[2]) / STRIDE;
     const int top = (at.y + (int)p.padding[1] - (WINDOW - 1) - PHASE) / STRIDE;  // divides exactly, by PHASE
-    acc_t w[WINDOW][LINES];
+    item_t w[WINDOW][LINES];
     UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int i = 0; i < LINES; ++i)
         w[ky][i] =
             first + i * STRIDE < WINDOW
-                ? LOAD(TYPE, weight, ky * p.weight_strides[3] + (first + i * STRIDE) * p.weight_strides[4])
-                : (acc_t)0;
+                ? LOAD_APART(weight, ky * p.weight_strides[3] + (first + i * STRIDE) * p.weight_strides[4],
+                             p.weight_strides[0])
+                : (item_t)(0);
     int column[LINES];
     bool inside[LINES];
     UNROLL for (int i = 0; i < LINES; ++i) {
@@ -36,7 +37,7 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
       column[i] = inside[i] ? (last - i) * (int)p.small_strides[4] : 0;
     }
     UNROLL for (int r = 0; r <= (PHASE + WINDOW - 1 + ROWS - 1) / STRIDE; ++r) {
-      acc_t v[LINES];
+      item_t v[LINES];
       LOAD_ROW(v, LINES, small, top + r, p.out[1], p.small_strides[3], column, inside)
       UNROLL for (int t = 0; t < ROWS; ++t) {
         const int ky = PHASE + WINDOW - 1 + t - r * STRIDE;

@@ -11,17 +11,17 @@ __kernel void depthwise_forward(__global const void *big_base, ulong big_offset,
   __global const T *big = AT_CONST(TYPE, big_base, big_offset) + at.n * p.big_strides[0] +
                           at.channel / (int)p.small_channels * p.big_strides[1];
   __global const T *weight = AT_CONST(TYPE, weight_base, weight_offset) + at.channel * p.weight_strides[0];
-  acc_t sum[ROWS];
-  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride);
+  item_t sum[ROWS];
+  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride, p.bias_stride);
 #if WINDOW
-  acc_t w[WINDOW][WINDOW];
+  item_t w[WINDOW][WINDOW];
   UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int kx = 0; kx < WINDOW; ++kx)
-    w[ky][kx] = LOAD(TYPE, weight, ky * p.weight_strides[3] + kx * p.weight_strides[4]);
+    w[ky][kx] = LOAD_APART(weight, ky * p.weight_strides[3] + kx * p.weight_strides[4], p.weight_strides[0]);
   int column[WINDOW];
   bool inside[WINDOW];
   const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
-    acc_t v[WINDOW];
+    item_t v[WINDOW];
     LOAD_ROW(v, WINDOW, big, y + r, p.in[1], p.big_strides[3], column, inside)
     UNROLL for (int t = 0; t < ROWS; ++t) {
       const int ky = r - t * STRIDE;

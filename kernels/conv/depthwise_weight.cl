@@ -46,7 +46,7 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
   bool inside[WINDOW];
   const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
-    acc_t v[WINDOW];
+    item_t v[WINDOW];
     LOAD_ROW(v, WINDOW, big, y + r, p.in[1], p.big_strides[3], column, inside)
     UNROLL for (int t = 0; t < ROWS; ++t) {
       const int ky = r - t * STRIDE;

@@ -2,15 +2,38 @@
 // that adjacent work-items read adjacent columns, and a row that several windows contain is read once.
 // Defines: TYPE, FLOATING, WIDE (accumulator.h); WINDOW (3, 5, 7: its height and width, not dilated, with
 // STRIDE in both directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are contiguous, and adjacent
-// work-items take adjacent channels).
+// work-items take adjacent channels); PAIRED (1: two adjacent channels each; of 16-bit types, with a WINDOW).
 #ifndef OCLTENSOR_DEPTHWISE_H
 #define OCLTENSOR_DEPTHWISE_H
 #include "accumulator.h"
 #include "conv_params.h"
 #define T STYPE(TYPE)
 
+// What a work-item has at a position: an element, or those of two channels. `step`: from one channel to the
+// next, where they need not be contiguous.
+#if PAIRED
+#define VEC 2
+#include "element_vectors.h"
+typedef float2 item_t;
+INLINE item_t load_item(__global const T *p, long i) {
+  float v[2];
+  LOADV(TYPE, p, i, v);
+  return (item_t)(v[0], v[1]);
+}
+INLINE void store_item(__global T *p, long i, item_t item) {
+  const float v[2] = {item.x, item.y};
+  STOREV(TYPE, p, i, v);
+}
+#define LOAD_APART(p, i, step) ((item_t)(LOAD(TYPE, p, i), LOAD(TYPE, p, (i) + (step))))
+#else
+typedef acc_t item_t;
+#define load_item(p, i) LOAD(TYPE, p, i)
+#define store_item(p, i, item) STORE(TYPE, p, i, TO(TYPE, item))
+#define LOAD_APART(p, i, step) LOAD(TYPE, p, i)
+#endif
+
 typedef struct {
-  int x, y, channel, n;  // y: the first row
+  int x, y, channel, n;  // y: the first row; the first channel
 } Strip;
 
 // Strip i of a map.
@@ -18,8 +41,9 @@ INLINE Strip strip_of(uint i, uint width, uint height, uint channels) {
   const uint blocks = (height + ROWS - 1) / ROWS;
   Strip s;
 #if CHANNELS_LAST
+  channels /= 1 + PAIRED;
   const uint column = i / channels, block = column / width, n = block / blocks;
-  s.channel = i - column * channels;
+  s.channel = (i - column * channels) * (1 + PAIRED);
   s.x = column - block * width;
   s.y = (block - n * blocks) * ROWS;
   s.n = n;
@@ -42,8 +66,8 @@ INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
     const bool row = is_inside(y, height);                                                                 \
     __global const T *line = (map) + (row ? (y) : 0) * (int)(row_stride);                                  \
     UNROLL for (int at_ = 0; at_ < COUNT; ++at_) {                                                         \
-      const acc_t element = LOAD(TYPE, line, offsets[at_]);                                                \
-      v[at_] = row && inside[at_] ? element : (acc_t)0;                                                    \
+      const item_t element = load_item(line, offsets[at_]);                                                \
+      v[at_] = row && inside[at_] ? element : (item_t)(0);                                                 \
     }                                                                                                      \
   }
 
@@ -61,17 +85,17 @@ INLINE int place_window(const Strip at, const ConvParams p, int column[WINDOW], 
 #endif
 
 // For forward and data: the initial values of a strip's sums, and storing them. Defines: HAS_BIAS.
-INLINE void begin(acc_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at) {
+INLINE void begin(item_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at, long step) {
 #if HAS_BIAS
-  const acc_t first = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), at);
+  const item_t first = LOAD_APART(AT_CONST(TYPE, bias_base, bias_offset), at, step);
 #else
-  const acc_t first = 0;
+  const item_t first = (item_t)(0);
 #endif
   UNROLL for (int t = 0; t < ROWS; ++t) sum[t] = first;
 }
 
-INLINE void store(const acc_t sum[ROWS], __global T *out, long left, long row) {
+INLINE void store(const item_t sum[ROWS], __global T *out, long left, long row) {
   UNROLL for (int t = 0; t < ROWS; ++t)
-    if (t < left) STORE(TYPE, out, t * row, TO(TYPE, sum[t]));
+    if (t < left) store_item(out, t * row, sum[t]);
 }
 #endif

@@ -32,6 +32,19 @@ int64_t rows_of(const OpCall& call, const Problem& p, int64_t window, int64_t he
                     : (columns * divide_up(height, most) < full || height < most ? 2 : most);
 }
 
+// Whether a work-item may have two channels, which it loads as one word: 16-bit types in
+// channels_last.
+bool in_pairs(const Problem& p, int64_t window) {
+  const ConvParams& g = p.params;
+  if (size_of(p.dtype) != 2 || window == 0 || g.small_channels != 1 || g.groups % 2 != 0)
+    return false;
+  const auto fits = [](const tk_i64(&strides)[5], tb_address address) {
+    return strides[1] == 1 && strides[4] != 1 && address % 4 == 0 && strides[0] % 2 == 0 &&
+           strides[3] % 2 == 0 && strides[4] % 2 == 0;
+  };
+  return fits(g.big_strides, p.big) && fits(g.small_strides, p.small);
+}
+
 Defines defines(const Problem& p, int64_t window, int64_t rows, bool channels_last) {
   const ConvParams& g = p.params;
   Defines d;
@@ -47,11 +60,12 @@ void run_maps(const OpCall& call, const Problem& p) {
   const int64_t window = written_out(g);
   const int64_t height = forward ? g.out[1] : g.in[1], width = forward ? g.out[2] : g.in[2];
   const int64_t channels = g.groups * (forward ? g.small_channels : g.big_channels);
-  const int64_t columns = g.batch * channels * width;
+  const bool paired = in_pairs(p, window);
+  const int64_t columns = g.batch * channels * width / (paired ? 2 : 1);
   const int64_t rows = rows_of(call, p, window, height, columns);
   const auto& strides = forward ? g.small_strides : g.big_strides;
   Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
-  d.set(define::HAS_BIAS, p.bias.has_value());
+  d.set(define::HAS_BIAS, p.bias.has_value()).set(define::PAIRED, paired);
   if (window > 0 && !forward) {
     const int64_t shift = g.padding[1] - window + 1;
     d.set(define::PHASE, (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
@@ -103,7 +117,7 @@ void run_weight(const OpCall& call, const Problem& p) {
   const int64_t strips = g.batch * divide_up(g.out[1], rows) * g.out[2];
   const Pieces pieces = cut(call, pairs * grid_taps, strips);
   Defines d = defines(p, window, rows, false);
-  d.set(define::PARTIAL, pieces.count > 1);
+  d.set(define::PARTIAL, pieces.count > 1).set(define::PAIRED, false);
   std::optional<Scratch> sums;
   const int64_t bytes = pieces.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
   if (pieces.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
