@@ -221,6 +221,17 @@ Planned<Sizes> plan(const OpCall& call, const Problem& p, const Configuration& c
   return Sizes{c[0], c[1]};
 }
 
+// The phases of a strided convolution's data are launches of their own, whose sums are not cut.
+const char* pass_over(const OpCall& call, const Problem& p) {
+  if (p.direction != Direction::Data || p.params.stride[1] * p.params.stride[2] == 1)
+    return nullptr;
+  const int64_t pixels = p.params.batch * divide_up(p.params.in[1], p.params.stride[1]) *
+                         divide_up(p.params.in[2], p.params.stride[2]);
+  const int64_t tiles = divide_up(pixels, kPixels) * divide_up(Roles(p).m, int64_t{128});
+  const bool few = 3 * tiles < static_cast<int64_t>(call.caps().compute_units);
+  return few ? "its phases have too few tiles to fill the device" : nullptr;
+}
+
 Configurations space(const OpCall&, const Problem&) {
   Configurations all;
   for (const int64_t pieces : {1, 2, 4, 8, 16, 32})
@@ -239,6 +250,6 @@ constinit const AlgorithmFor<Problem> kImplicit({.id = "conv.implicit",
                                                  .description = "products that gather their tiles",
                                                  .style = DeviceStyle::Gpu,
                                                  .parameters = {"tile", "pieces"}},
-                                                Steps<plan, run, space>());
+                                                Steps<plan, run, space>(), pass_over);
 
 }  // namespace ocltensor::opencl::conv

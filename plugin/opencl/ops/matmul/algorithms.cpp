@@ -48,7 +48,7 @@ Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul", matmul_operators(),
       {&kDots, &kColumns, &kTilesInPieces, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked,
-       &kLargeTiles, &kSmallTiles, &kTiles, &kGeneralCpu, &kGeneralGpu});
+       &kLargeTiles, &kTinyTiles, &kSmallTiles, &kTiles, &kGeneralCpu, &kGeneralGpu});
   return list;
 }
 

@@ -42,7 +42,7 @@ extern const AlgorithmFor<Problem> kSplitKCpu, kSplitKGpu;  // split_k.cpp: long
 extern const AlgorithmFor<Problem> kSkinny, kInPlace,
     kPacked;                                         // cpu.cpp: CPU drivers
 extern const AlgorithmFor<Problem> kDots, kColumns;  // skinny.cpp: GPUs
-extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kSmallTiles,
+extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kTinyTiles, kSmallTiles,
     kTiles;                                                   // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
 

@@ -24,6 +24,7 @@ struct Tile {
 };
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
+constexpr Tile kTiny{32, 64, 4, 4, 16};
 
 int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
@@ -36,6 +37,19 @@ const char* pass_over_large(const OpCall& call, const Problem& p) {
   if (tiles(p, kLarge) < 2 * static_cast<int64_t>(call.caps().compute_units))
     return "too few large tiles to fill the device";
   return 4 * area(kLarge) > 5 * area(kSmall) ? "large tiles would be empty in part" : nullptr;
+}
+
+// Tiny tiles occupy more of the device where small ones leave compute units idle: on an H100
+// products of 128 to 512 take half the time.
+const char* pass_over_tiny(const OpCall& call, const Problem& p) {
+  const bool fills = tiles(p, kSmall) >= static_cast<int64_t>(call.caps().compute_units);
+  return fills ? "small tiles fill the device" : nullptr;
+}
+// Sums of this length are added up sooner than partial sums are merged.
+const char* pass_over_pieces(const OpCall& call, const Problem& p) {
+  constexpr int64_t kShort = 1024;
+  const bool fills = 2 * tiles(p, kTiny) >= static_cast<int64_t>(call.caps().compute_units);
+  return p.k <= kShort && fills ? "tiny tiles fill the device" : nullptr;
 }
 
 // The widest vectors, of 4 elements at most, at whose multiples the rows of `m` begin, which are
@@ -262,6 +276,7 @@ Configurations tile_space(const OpCall& call, const Problem& p) {
 
 void run_large(const OpCall& call, const Problem& p) { run_tiles(call, p, kLarge); }
 void run_small(const OpCall& call, const Problem& p) { run_tiles(call, p, kSmall); }
+void run_tiny(const OpCall& call, const Problem& p) { run_tiles(call, p, kTiny); }
 
 }  // namespace
 
@@ -272,7 +287,8 @@ void run_portable_tiles(const OpCall& call, const Problem& p, const Guard& guard
 constinit const AlgorithmFor<Problem> kTilesInPieces({.id = "matmul.tiles_in_pieces",
                                                       .description = "64 x 64, k in pieces",
                                                       .style = DeviceStyle::Gpu},
-                                                     Steps<plan_pieces, run_pieces>());
+                                                     Steps<plan_pieces, run_pieces>(),
+                                                     pass_over_pieces);
 constinit const AlgorithmFor<Problem> kTiles(
     {.id = "matmul.tiles",
      .description = "tiles of the sizes that measuring found to be the fastest",
@@ -284,6 +300,10 @@ constinit const AlgorithmFor<Problem> kLargeTiles({.id = "matmul.large_tiles",
                                                    .style = DeviceStyle::Gpu},
                                                   Steps<refuse_tiles, run_large>(),
                                                   pass_over_large);
+constinit const AlgorithmFor<Problem> kTinyTiles({.id = "matmul.tiny_tiles",
+                                                  .description = "32 x 64 in local memory",
+                                                  .style = DeviceStyle::Gpu},
+                                                 Steps<refuse_tiles, run_tiny>(), pass_over_tiny);
 constinit const AlgorithmFor<Problem> kSmallTiles({.id = "matmul.small_tiles",
                                                    .description = "64 x 64 in local memory",
                                                    .style = DeviceStyle::Gpu},
