@@ -53,5 +53,6 @@ TABLE = (
     ),
     Integration("peft", ("peft",), "0.20", "0.22"),
     Integration("kornia", ("kornia",), "0.9", "0.10"),
+    Integration("bitsandbytes", ("bitsandbytes",), "0.50.2", "0.51"),
 )
 BY_MODULE = {module: row for row in TABLE for module in row.modules}

@@ -1,0 +1,139 @@
+"""bitsandbytes on ocl, with its integration: quantised weights, and optimizers with quantised
+states."""
+
+import unittest
+
+import torch
+from library_case import Case, applied, llama, needs, quiet
+
+with quiet():  # it tells which kernels it has not found
+    try:
+        import bitsandbytes as bnb
+        from bitsandbytes import functional
+    except ImportError:
+        bnb = None
+
+
+@needs("bitsandbytes")
+class BitsAndBytes(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        torch.manual_seed(0)
+
+    def test_four_bits(self) -> None:
+        """Every element becomes the code nearest to it, of its block's largest."""
+        x = torch.randn(6, 64)
+        for kind in ("nf4", "fp4"):
+            with self.subTest(kind):
+                packed, state = functional.quantize_4bit(x.to("ocl"), quant_type=kind)
+                got = functional.dequantize_4bit(packed, state)
+                self.assertEqual((packed.device.type, got.device.type), ("ocl", "ocl"))
+                codes, scale = state.code.cpu().double(), x.double().abs().amax(1, keepdim=True)
+                nearest = ((x.double() / scale).unsqueeze(-1) - codes).abs().amin(-1) * scale
+                # 1e-6: quotients are rounded before codes are compared.
+                self.near((got.cpu() - x).abs(), nearest, 1e-6)
+
+    def test_four_bit_layer(self) -> None:
+        layer = bnb.nn.Linear4bit(64, 32, quant_type="nf4", compute_dtype=torch.float32).to("ocl")
+        weight = functional.dequantize_4bit(layer.weight.data, layer.weight.quant_state).cpu()
+        x = torch.randn(5, 64)
+        given = x.to("ocl").requires_grad_()
+        out = layer(given)
+        out.sum().backward()
+        want = x.double() @ weight.double().T + layer.bias.cpu().double()
+        self.near(out.detach(), want, 1e-5)
+        self.near(given.grad, weight.double().sum(0).expand(5, 64), 1e-5)
+
+    def test_eight_bit_layer(self) -> None:
+        dense = torch.nn.Linear(64, 32)
+        layer = bnb.nn.Linear8bitLt(64, 32, has_fp16_weights=False)
+        layer.load_state_dict(dense.state_dict())
+        x = torch.randn(5, 64)
+        out = layer.to("ocl")(x.to("ocl").half())
+        self.assertEqual(layer.weight.dtype, torch.int8)
+        # Both factors are rounded to 1/254 of their largest, 64 times, by chance up or down.
+        bound = 3 * (x.abs().max() * dense.weight.abs().max() * 64**0.5 / 254).item()
+        self.near(out, dense(x).detach(), bound)
+
+    def test_optimizers(self) -> None:
+        """States of eight bits; the first step begins at zero, and so is that of 32 bits."""
+        applied(self, "bitsandbytes")
+        for name, options in {
+            "AdamW8bit": {},
+            "PagedAdamW8bit": {},
+            "Lion8bit": {},
+            "SGD8bit": {"momentum": 0.9},
+            "RMSprop8bit": {},
+            "AdEMAMix8bit": {},
+        }.items():
+            with self.subTest(name):
+                weights = []
+                start, grad = torch.randn(128, 64), torch.randn(128, 64)
+                for device in ("cpu", "ocl"):
+                    p = torch.nn.Parameter(start.clone().to(device))
+                    optimizer = getattr(bnb.optim, name)([p], lr=0.01, **options)
+                    p.grad = grad.to(device)
+                    optimizer.step()
+                    weights.append(p.detach().cpu())
+                    states = [s for s in optimizer.state[p].values() if torch.is_tensor(s)]
+                    self.assertIn(torch.uint8, [s.dtype for s in states])
+                self.assertGreater((weights[1] - start).abs().max().item(), 1e-4)
+                self.near(weights[1], weights[0], 1e-6)
+
+    def test_training(self) -> None:
+        applied(self, "bitsandbytes")
+        model = torch.nn.Sequential(
+            torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 8)
+        )
+        model.to("ocl")
+        optimizer = bnb.optim.Adam8bit(model.parameters(), lr=0.01)
+        x = torch.randn(32, 64, device="ocl")
+        y = torch.randn(32, 8, device="ocl")
+        losses = []
+        for _ in range(30):
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0] / 10)
+
+
+@needs("bitsandbytes", "transformers", "accelerate")
+class Transformers(Case):
+    def load(self, **options: object) -> torch.nn.Module:
+        from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+        self.model = llama()
+        self.model.save_pretrained(self.folder)
+        config = BitsAndBytesConfig(**options)
+        with quiet():
+            return AutoModelForCausalLM.from_pretrained(
+                self.folder, quantization_config=config, device_map="ocl"
+            )
+
+    def test_four_bits(self) -> None:
+        """The same as a model on the CPU with the weights that were kept."""
+        quantised = self.load(load_in_4bit=True, bnb_4bit_use_double_quant=True)
+        for name, layer in quantised.named_modules():
+            if isinstance(layer, bnb.nn.Linear4bit):
+                kept = functional.dequantize_4bit(layer.weight.data, layer.weight.quant_state)
+                self.model.get_submodule(name).weight.data.copy_(kept.cpu())
+        ids = torch.arange(10).view(1, 10)
+        want = self.model(ids).logits.detach()
+        self.near(quantised(ids.to("ocl")).logits.detach(), want, 1e-3)
+        tokens = quantised.generate(ids.to("ocl"), max_new_tokens=3, do_sample=False)
+        self.assertEqual(tokens.tolist(), self.model.generate(ids, max_new_tokens=3).tolist())
+
+    def test_eight_bits(self) -> None:
+        quantised = self.load(load_in_8bit=True)
+        ids = torch.arange(10).view(1, 10)
+        want = self.model(ids).logits.detach()
+        with quiet():
+            got = quantised(ids.to("ocl")).logits.detach().float().cpu()
+        # Seven layers of weights and activations, each rounded to a hundredth.
+        self.assertLess(((got - want).std() / want.std()).item(), 0.1)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
