@@ -6,13 +6,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import pathlib
+import re
 import shutil
+import sys
 import zipfile
 
 import tomllib
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 LICENCE = PROJECT.parents[1] / "LICENSE"
+
+
+def torch_requirement(tree: pathlib.Path) -> str:
+    """The torches that the modules of a tree are for, so that pip takes no other along:
+    "torch>=2.11,<2.14,!=2.12.*"."""
+    names = " ".join(file.name for file in tree.glob("torch_ocl/_C_torch*.so"))
+    found = re.findall(r"_C_torch(\d)(\d+)\.", names)
+    if not found:
+        sys.exit(f"there is no module for any torch in {tree}")
+    major, minors = found[0][0], {int(minor) for _, minor in found}
+    first, last = min(minors), max(minors)
+    holes = "".join(f",!={major}.{m}.*" for m in range(first, last) if m not in minors)
+    return f"torch>={major}.{first},<{major}.{last + 1}{holes}"
 
 
 def metadata(project: dict) -> str:
@@ -58,6 +73,8 @@ def pack(
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    others = [d for d in project["dependencies"] if not re.match(r"torch\b", d)]
+    project["dependencies"] = [torch_requirement(tree), *others]
     info = tree / f"{project['name']}-{project['version']}.dist-info"
     write_info(project, info, [f"{python}-{platform}" for python in pythons])
     interpreters, abis = zip(*(python.split("-") for python in pythons))

@@ -96,19 +96,27 @@ def build(machine: str, version: str, pythons: dict[str, str], options: argparse
     run("cmake", "--install", folder, "--component", "torch", "--strip", "--prefix", stage)
 
 
-def audit(wheel: pathlib.Path, tag: str, out: pathlib.Path) -> pathlib.Path:
+def audit(wheel: pathlib.Path, out: pathlib.Path) -> pathlib.Path:
     """auditwheel's own wheel of it: checked for the symbols and libraries that it asks the system
-    for, and with the platform's tag. torch's libraries stay outside."""
+    for, and with the platform's tag, which auditwheel finds ("auto": others it takes for this
+    machine alone). torch's libraries stay outside."""
     exclude = [part for name in TORCH_LIBRARIES for part in ("--exclude", name)]
     where = {"PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     before = set(out.glob("*.whl"))
     run(
-        *(sys.executable, "-m", "auditwheel", "repair", "--plat", tag, *exclude),
+        *(sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", *exclude),
         *("--only-plat", "-w", out, wheel),
         env=os.environ | where,
     )
     (made,) = set(out.glob("*.whl")) - before
     return made
+
+
+def check_tag(wheel: pathlib.Path) -> None:
+    """Ends the program if a wheel asks for a later C library than that of the sysroot."""
+    tag = re.search(r"manylinux_2_(\d+)_", wheel.name)
+    if not tag or int(tag[1]) > int(sysroot.GLIBC.partition(".")[2]):
+        sys.exit(f"{wheel.name} does not run with glibc {sysroot.GLIBC}; auditwheel show tells why")
 
 
 def report(wheel: pathlib.Path, stage: pathlib.Path, seconds: float) -> None:
@@ -119,7 +127,7 @@ def report(wheel: pathlib.Path, stage: pathlib.Path, seconds: float) -> None:
 
 
 def finish(
-    stage: pathlib.Path, machine: str, tag: str, pythons: list[str], options: argparse.Namespace
+    stage: pathlib.Path, machine: str, pythons: list[str], options: argparse.Namespace
 ) -> pathlib.Path:
     """The wheel of a stage for these Pythons ("311"), in place of an older one for the machine."""
     for old in options.out.glob(f"torch_ocl-*_{machine}.whl"):
@@ -128,7 +136,7 @@ def finish(
     if len(tags) > 1:
         tags = [re.sub(r"-.*", "-none", t) for t in tags]
     unchecked = pack.pack(stage, options.work, tags, f"linux_{machine}")
-    made = audit(unchecked, tag, options.out)
+    made = audit(unchecked, options.out)
     unchecked.unlink()
     return made
 
@@ -140,7 +148,7 @@ def pack_built(folder: pathlib.Path, options: argparse.Namespace) -> None:
     run("cmake", "--install", folder, "--component", "torch", "--strip", "--prefix", stage)
     names = " ".join(file.name for file in stage.rglob("_C_torch*.so"))
     pythons = re.findall(r"cpython-(\d+)", names)
-    made = finish(stage, platform.machine(), "auto", pythons, options)
+    made = finish(stage, platform.machine(), pythons, options)
     report(made, stage, time.monotonic() - start)
 
 
@@ -169,8 +177,8 @@ def main() -> None:
         pythons = pythons_for(machine, sysroot.make(machine, options.work), options.python)
         for version in options.torch.split(","):
             build(machine, version, pythons, options)
-        tag = f"manylinux_{sysroot.GLIBC.replace('.', '_')}_{machine}"
-        made = finish(stage, machine, tag, list(pythons), options)
+        made = finish(stage, machine, list(pythons), options)
+        check_tag(made)
         report(made, stage, time.monotonic() - start)
 
 
