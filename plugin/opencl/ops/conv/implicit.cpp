@@ -228,7 +228,7 @@ const char* pass_over(const OpCall& call, const Problem& p) {
   const int64_t pixels = p.params.batch * divide_up(p.params.in[1], p.params.stride[1]) *
                          divide_up(p.params.in[2], p.params.stride[2]);
   const int64_t tiles = divide_up(pixels, kPixels) * divide_up(Roles(p).m, int64_t{128});
-  const bool few = 3 * tiles < static_cast<int64_t>(call.caps().compute_units);
+  const bool few = 2 * tiles < static_cast<int64_t>(call.caps().compute_units);
   return few ? "its phases have too few tiles to fill the device" : nullptr;
 }
 
