@@ -125,6 +125,10 @@ TEST(Depthwise, TypesAndLayouts) {
     check({1, 4, 1, 1, 9, 10, 3, 3, 1, 1, 1, 1}, type);
   check({2, 6, 1, 1, 9, 10, 3, 3, 2, 2, 1, 1}, ot::DType::Float32, true);
   check({2, 6, 1, 2, 9, 10, 3, 3, 1, 1, 2, 2}, ot::DType::Float16, true);
+  // Two channels of a work-item, and an odd number of channels.
+  check({2, 6, 1, 1, 9, 10, 3, 3, 2, 2, 1, 1}, ot::DType::Float16, true);
+  check({2, 8, 1, 1, 12, 11, 7, 7, 1, 1, 3, 1}, ot::DType::BFloat16, true);
+  check({1, 5, 1, 1, 9, 10, 5, 5, 1, 1, 2, 1}, ot::DType::BFloat16, true);
 }
 
 // Rows that a strip has below the map must not meet an infinity of the other tensor.
