@@ -9,24 +9,10 @@
 #include "kernels/norm.h"
 #include "norm_channels_params.h"
 #include "ops/reduce/reduction.h"
+#include "planes_gpu.h"
 
 namespace ocltensor::opencl::norm {
 namespace {
-
-// The widest vectors, up to 16 bytes, at whose multiples all rows begin.
-int64_t vector_width(int64_t channels, std::initializer_list<TensorView> tensors) {
-  int64_t largest = 1;
-  for (const TensorView& t : tensors)
-    largest = std::max(largest, static_cast<int64_t>(size_of(t.dtype())));
-  const auto fits = [&](int64_t width) {
-    return channels % width == 0 && std::ranges::all_of(tensors, [&](const TensorView& t) {
-             return t.address() % static_cast<uint64_t>(width * size_of(t.dtype())) == 0;
-           });
-  };
-  int64_t width = 16 / largest;
-  while (width > 1 && !fits(width)) width /= 2;
-  return width;
-}
 
 // How the matrix is divided: work-groups of `group` items have `columns` vectors of `width`
 // channels of a row.
@@ -107,15 +93,7 @@ void channels_last_forward_gpu(const OpCall& call, const PlanesProblem& problem)
   w.params.momentum = scalar_bits(given.momentum, compute);
   w.params.eps = scalar_bits(given.eps, compute);
   Defines d = w.defines(compute);
-  d.type(define::X, input.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, weight_type(call, weight, bias, compute))
-      .type(define::S, call.out(1).dtype())
-      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_BIAS, bias.tensor.has_value())
-      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
-      .set(define::TRAIN, train);
+  define_operands(d, call, problem);
   std::optional<Scratch> table;
   if (train) {
     w.cut_for_sums();
@@ -158,25 +136,19 @@ void channels_last_backward_gpu(const OpCall& call, const PlanesGradient& proble
   w.params.variance_stride = saved.inverse_stride;
   w.params.eps = scalar_bits(saved.eps.value_or(0), compute);
   Defines d = w.defines(compute);
-  d.type(define::X, input.dtype())
-      .type(define::DY, grad.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, gradient_weight_type(call, weight, which, compute))
-      .type(define::S, saved.mean.dtype())
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_WEIGHT_GRAD, which[1])
-      .set(define::HAS_BIAS_GRAD, which[2])
-      .set(define::TRAIN, train)
-      .set(define::FROM_VARIANCE, saved.eps.has_value());
+  define_operands(d, call, problem);
   std::array<std::optional<ContiguousOutput>, 2> outs;
   for (size_t i = 0; i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  w.cut_for_sums();
-  const Scratch partials = numbers(call, 2 * w.params.pieces * p.channels, compute);
   const Scratch table = numbers(call, 4 * p.channels, compute);
-  w.run(call.launch(
-      kernels::norm::channels_last_gpu_backward::sums, d,
-      {.dy = grad, .x = input, .mean = saved.mean, .partials = partials, .p = w.params}));
+  std::optional<Scratch> partials;  // else there are no pieces to merge
+  if (train || which[1] || which[2]) {
+    w.cut_for_sums();
+    partials.emplace(numbers(call, 2 * w.params.pieces * p.channels, compute));
+    w.run(call.launch(
+        kernels::norm::channels_last_gpu_backward::sums, d,
+        {.dy = grad, .x = input, .mean = saved.mean, .partials = partials, .p = w.params}));
+  }
   w.run_merge(call.launch(kernels::norm::channels_last_gpu_backward::merge, d,
                           {.partials = partials,
                            .mean = saved.mean,

@@ -12,15 +12,13 @@
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl::norm {
-namespace {
 
-// The widest vectors, up to 16 bytes, at whose multiples all runs begin and end.
-int64_t vector_width(const Planes& p, std::initializer_list<TensorView> tensors) {
+int64_t vector_width(int64_t length, std::initializer_list<TensorView> tensors) {
   int64_t largest = 1;
   for (const TensorView& t : tensors)
     largest = std::max(largest, static_cast<int64_t>(size_of(t.dtype())));
   const auto fits = [&](int64_t width) {
-    return p.inner % width == 0 && std::ranges::all_of(tensors, [&](const TensorView& t) {
+    return length % width == 0 && std::ranges::all_of(tensors, [&](const TensorView& t) {
              return t.address() % static_cast<uint64_t>(width * size_of(t.dtype())) == 0;
            });
   };
@@ -28,6 +26,36 @@ int64_t vector_width(const Planes& p, std::initializer_list<TensorView> tensors)
   while (width > 1 && !fits(width)) width /= 2;
   return width;
 }
+
+void define_operands(Defines& d, const OpCall& call, const PlanesProblem& problem) {
+  const auto& [input, out, weight, bias, mean, variance, p, train, numbers] = problem;
+  const DType compute = compute_type(input.dtype());
+  d.type(define::X, input.dtype())
+      .type(define::OUT, out.dtype())
+      .type(define::W, weight_type(call, weight, bias, compute))
+      .type(define::S, call.out(1).dtype())
+      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_BIAS, bias.tensor.has_value())
+      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
+      .set(define::TRAIN, train);
+}
+
+void define_operands(Defines& d, const OpCall& call, const PlanesGradient& problem) {
+  const auto& [grad, input, out, saved, weight, p, train, which] = problem;
+  d.type(define::X, input.dtype())
+      .type(define::DY, grad.dtype())
+      .type(define::OUT, out.dtype())
+      .type(define::W, gradient_weight_type(call, weight, which, compute_type(input.dtype())))
+      .type(define::S, saved.mean.dtype())
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_WEIGHT_GRAD, which[1])
+      .set(define::HAS_BIAS_GRAD, which[2])
+      .set(define::TRAIN, train)
+      .set(define::FROM_VARIANCE, saved.eps.has_value());
+}
+
+namespace {
 
 // The work of a launch: `width` elements per vector, `group` work-items per work-group.
 struct Work {
@@ -116,7 +144,7 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   const auto& [input, out, weight, bias, mean, variance, p, train, numbers] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
-  Work w = statistics_work(call, p, vector_width(p, {input, out}), compute);
+  Work w = statistics_work(call, p, vector_width(p.inner, {input, out}), compute);
   const bool merge = train && !in_one(call, w);
   if (train && !merge) widen(call, w);
   w.cut(train && !merge ? 1 : pieces_for(call, w));
@@ -127,17 +155,8 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   w.n.momentum = scalar_bits(numbers.momentum, compute);
   w.n.eps = scalar_bits(numbers.eps, compute);
   Defines d = defines_for(w, input.numel(), compute);
-  d.type(define::X, input.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, weight_type(call, weight, bias, compute))
-      .type(define::S, call.out(1).dtype())
-      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_BIAS, bias.tensor.has_value())
-      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
-      .set(define::BY_CHANNEL, p.by_channel())
-      .set(define::TRAIN, train)
-      .set(define::MERGE, merge);
+  define_operands(d, call, problem);
+  d.set(define::BY_CHANNEL, p.by_channel()).set(define::MERGE, merge);
   std::optional<Scratch> partials;
   if (merge) {
     partials.emplace(
@@ -163,7 +182,7 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
 void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
-  Work w = statistics_work(call, p, vector_width(p, {grad, input, out}), compute);
+  Work w = statistics_work(call, p, vector_width(p.inner, {grad, input, out}), compute);
   w.n.weight_stride = weight.stride();
   w.n.mean_stride = saved.mean_stride;
   w.n.variance_stride = saved.inverse_stride;
@@ -172,18 +191,8 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   if (!merge) widen(call, w);
   w.cut(merge ? pieces_for(call, w) : 1);
   Defines d = defines_for(w, input.numel(), compute);
-  d.type(define::X, input.dtype())
-      .type(define::DY, grad.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, gradient_weight_type(call, weight, which, compute))
-      .type(define::S, saved.mean.dtype())
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_WEIGHT_GRAD, which[1])
-      .set(define::HAS_BIAS_GRAD, which[2])
-      .set(define::BY_CHANNEL, p.by_channel())
-      .set(define::TRAIN, train)
-      .set(define::FROM_VARIANCE, saved.eps.has_value())
-      .set(define::MERGE, merge);
+  define_operands(d, call, problem);
+  d.set(define::BY_CHANNEL, p.by_channel()).set(define::MERGE, merge);
   std::optional<Scratch> partials;
   if (merge) {
     Work sums = p.by_channel() ? w : planes_work(w);
