@@ -1,13 +1,11 @@
 // Convolution with a window of 3 x 3 and stride 1 for CPU drivers, by Winograd's F(4 x 4, 3 x 3): a tile of
 // 4 x 4 outputs is the inverse transform of 36 products, of the transformed tile of 6 x 6 inputs and the
-// transformed window, which are sums over the input channels. Formulas: Lavin and Gray, arXiv 1509.09308. The
-// points are 0, infinity, +-sqrt(2) and +-1/sqrt(2), which are each other's reciprocals, so that no transform
-// has large numbers (Alam et al., Winograd Convolution for Deep Neural Networks: Efficient Point Selection).
+// transformed window, which are sums over the input channels (winograd.h).
 // Vectors hold 16 tiles. Defines: TYPE (of y, w and bias).
+#define NUMBER float16
 #include "conv_weights.h"
+#include "winograd.h"
 
-#define A 1.41421356f  // a point, and its reciprocal
-#define B 0.70710678f
 #define POINTS 36
 #define LANES 16
 #define CHANNELS 32     // output channels of a block
@@ -17,38 +15,6 @@
 #define INPUT_POINT(p) ((p).inputs * 2 + 1)
 // Vectors of a block of tiles: the last block may have but one.
 #define HALVES(block, p) ((p).first_tile + (block) * 2 * LANES + LANES < (p).segments ? 2 : 1)
-
-// The transform of a window's row or column: products of the points' powers, divided by the product of a
-// point's distances from the others.
-INLINE void transform_window(float16 u[6], float16 a, float16 b, float16 c) {
-  const float16 even = fma(c, (float16)(2.0f), a) * (1.0f / 6), odd = b * (A / 6);
-  const float16 low = fma(c, (float16)(0.5f), a) * (-2.0f / 3), slope = b * (-2.0f / 3 * B);
-  u[0] = a;
-  u[1] = even + odd;
-  u[2] = even - odd;
-  u[3] = low + slope;
-  u[4] = low - slope;
-  u[5] = c;
-}
-
-INLINE void transform_input(float16 v[6], float16 a, float16 b, float16 c, float16 d, float16 e, float16 f) {
-  const float16 p = fma(c, (float16)(-0.5f), e), q = fma(b, (float16)(-0.5f), d);
-  const float16 r = fma(c, (float16)(-2.0f), e), s = fma(b, (float16)(-2.0f), d);
-  v[0] = fma(c, (float16)(-2.5f), a + e);
-  v[1] = fma(q, (float16)(A), p);
-  v[2] = fma(q, (float16)(-A), p);
-  v[3] = fma(s, (float16)(B), r);
-  v[4] = fma(s, (float16)(-B), r);
-  v[5] = fma(d, (float16)(-2.5f), b + f);
-}
-
-INLINE void transform_output(float16 y[4], float16 a, float16 b, float16 c, float16 d, float16 e, float16 f) {
-  const float16 p = b + c, q = b - c, r = d + e, s = d - e;
-  y[0] = a + p + r;
-  y[1] = fma(q, (float16)(A), s * B);
-  y[2] = fma(p, (float16)(2.0f), r * 0.5f);
-  y[3] = fma(q, (float16)(2 * A), fma(s, (float16)(0.5f * B), f));
-}
 
 // Transforms the windows of a block of output channels as [point][8 channels][input][8].
 // Grid: blocks, runs of input channels.
@@ -66,10 +32,10 @@ ONE_ITEM __kernel void transform_windows(__global void *u_base, ulong u_offset, 
       __local const float16 *w = packed + (c - c0) * 18 + v;
       __global float *to = u + 2 * v * eighth + c * 8;
       float16 h[3][6];
-      UNROLL for (int x = 0; x < 3; ++x) transform_window(h[x], w[2 * x], w[6 + 2 * x], w[12 + 2 * x]);
+      UNROLL for (int x = 0; x < 3; ++x) transform_three(h[x], w[2 * x], w[6 + 2 * x], w[12 + 2 * x]);
       ROLLED for (int i = 0; i < 6; ++i) {
         float16 t[6];
-        transform_window(t, h[0][i], h[1][i], h[2][i]);
+        transform_three(t, h[0][i], h[1][i], h[2][i]);
         UNROLL for (int j = 0; j < 6; ++j, to += WINDOW_POINT(p)) {
           vstore8(t[j].lo, 0, to);
           vstore8(t[j].hi, 0, to + eighth);
@@ -129,11 +95,11 @@ ONE_ITEM __kernel void transform_inputs(__global void *v_base, ulong v_offset, _
       ROLLED for (int i = 0; i < 6; ++i) {
         float16 r[6];
         load_columns(r, x + i * p.x_row, at);
-        transform_input(h[i], r[0], r[1], r[2], r[3], r[4], r[5]);
+        transform_six(h[i], r[0], r[1], r[2], r[3], r[4], r[5]);
       }
       ROLLED for (int j = 0; j < 6; ++j) {
         float16 t[6];
-        transform_input(t, h[0][j], h[1][j], h[2][j], h[3][j], h[4][j], h[5][j]);
+        transform_six(t, h[0][j], h[1][j], h[2][j], h[3][j], h[4][j], h[5][j]);
         UNROLL for (int i = 0; i < 6; ++i) v[(i * 6 + j) * INPUT_POINT(p)] = t[i];
       }
     }
@@ -234,11 +200,11 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
           p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), (n0 + o) * p.bias) : 0.0f;
       float16 h[6][4];
       ROLLED for (int j = 0; j < 6; ++j)
-        transform_output(h[j], from[2 * j], from[12 + 2 * j], from[24 + 2 * j], from[36 + 2 * j],
+        sums_of_four(h[j], from[2 * j], from[12 + 2 * j], from[24 + 2 * j], from[36 + 2 * j],
                          from[48 + 2 * j], from[60 + 2 * j]);
       ROLLED for (int i = 0; i < 4; ++i) {
         float16 r[4];
-        transform_output(r, h[0][i], h[1][i], h[2][i], h[3][i], h[4][i], h[5][i]);
+        sums_of_four(r, h[0][i], h[1][i], h[2][i], h[3][i], h[4][i], h[5][i]);
         UNROLL for (int j = 0; j < 4; ++j) {
           finite = fma(r[j], (float16)(0.0f), finite);
           r[j] += (float16)(bias);

@@ -103,7 +103,7 @@ Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
       {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kWinograd, &kDirect, &kWeightTiles,
-       &kImplicit, &kImplicitWeight, &kColumns, &kGeneral});
+       &kWinogradGpu, &kImplicit, &kImplicitWeight, &kColumns, &kGeneral});
   return list;
 }
 

@@ -43,7 +43,8 @@ extern const AlgorithmFor<Problem> kGroupedChannels;  // grouped_channels.cpp: o
 extern const AlgorithmFor<Problem> kGrouped;    // grouped.cpp: CPU drivers, few channels in a group
 extern const AlgorithmFor<Problem> kDepthwise;  // depthwise.cpp: GPUs, few channels in a group
 extern const AlgorithmFor<Problem> kWinograd;   // winograd.cpp: CPU drivers, windows of 3 x 3
-extern const AlgorithmFor<Problem> kDirect;     // direct.cpp: CPU drivers, forward and data
+extern const AlgorithmFor<Problem> kWinogradGpu;     // winograd_gpu.cpp
+extern const AlgorithmFor<Problem> kDirect;          // direct.cpp: CPU drivers, forward and data
 extern const AlgorithmFor<Problem> kWeightTiles;     // weight_rows.cpp: CPU drivers
 extern const AlgorithmFor<Problem> kImplicit;        // implicit.cpp: GPUs, forward and data
 extern const AlgorithmFor<Problem> kImplicitWeight;  // implicit_weight.cpp: GPUs
