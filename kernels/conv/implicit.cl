@@ -7,7 +7,7 @@
 // Defines: TYPE; BM, TM; RAGGED (1: the source's channels are no multiple of BK); ALONG_WINDOW; SOURCE_LAST
 // (1: the channels of a pixel are neighbours, and vectors of four of them may be loaded); TARGET (0: any
 // strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS; PIECES (1: a group sums a piece
-// of the terms, in float).
+// of the terms, in float; else the groups' last index is the phase).
 #include "conv_implicit_params.h"
 #include "types.h"
 #define VEC 4
@@ -34,21 +34,25 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   __local float As[2][BK][BM] __attribute__((aligned(16)));
   __local float Bs[2][BK][BN] __attribute__((aligned(16)));
   const int t = get_local_id(0), m0 = (int)get_group_id(1) * BM;
-  const int n0 = (int)get_group_id(0) * BN, n_end = (int)p.pixels;
-  const int map_pixels = (int)p.map_pixels, row_pixels = (int)p.row_pixels;
+  const ConvPhase phase = p.phases[PIECES ? 0 : get_group_id(2)];
+  const int n0 = (int)get_group_id(0) * BN, n_end = (int)phase.pixels;
+  const int map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
   const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
   const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's channels: mrow + i * 4 * LY .. + 3
   const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its pixels: ncol + j * 4 * LX .. + 3
 
   // The pixel whose numbers this item brings, and the tap and channel of the next step.
   const int pixel = min(n0 + t, n_end - 1), image = pixel / map_pixels, in_map = pixel - image * map_pixels;
-  const int y0 = in_map / row_pixels * (int)p.pixel_step[0] + (int)p.first[0];
-  const int x0 = in_map % row_pixels * (int)p.pixel_step[1] + (int)p.first[1];
+  const int y0 = in_map / row_pixels * (int)p.pixel_step[0] + (int)phase.first[0];
+  const int x0 = in_map % row_pixels * (int)p.pixel_step[1] + (int)phase.first[1];
   __global const raw *source = (__global const raw *)((__global const char *)source_base + source_offset) +
                                image * p.source_image;
-  const int channels = (int)p.padded_channels, blocks = channels / BK, tap_columns = max((int)p.taps[1], 1);
-  const int first = (int)get_group_id(2) * (int)p.steps;
-  const int last = min(first + (int)p.steps, (int)(p.taps[0] * p.taps[1]) * blocks);
+  const int channels = (int)p.padded_channels, blocks = channels / BK;
+  const int tap_columns = max((int)phase.taps[1], 1);
+  // Another phase may have more pixels: this group has nothing to do then.
+  const int all = n0 < n_end ? (int)(phase.taps[0] * phase.taps[1]) * blocks : 0;
+  const int first = PIECES ? (int)get_group_id(2) * (int)p.steps : 0;
+  const int last = PIECES ? min(first + (int)p.steps, all) : all;
   int r = first / blocks / tap_columns, s = first / blocks % tap_columns, c = first % blocks * BK;
   const int am = t % (BM / 4) * 4, ak = t / (BM / 4);
   __global const raw *weight = (__global const raw *)((__global const char *)weight_base + weight_offset) +
@@ -73,7 +77,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   {                                                                                                      \
     PLACE                                                                                                \
     from += c * term_step;                                                                               \
-    const long tap = p.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
+    const long tap = phase.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
     packed = weight + (tap * channels + c) * p.padded_m;                                                 \
   }
   raw4 ra[LA];
@@ -133,7 +137,8 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
     UNROLL for (int j = 0; j < TN; ++j) acc[i][j] += bias;
   }
 #endif
-  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) + get_group_id(2) * p.piece;
+  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) +
+                                   (PIECES ? get_group_id(2) * p.piece : phase.target);
   UNROLL for (int j = 0; j < TN; j += 4) {
     const int n = n0 + ncol + j * LX;
 #if TARGET == 1

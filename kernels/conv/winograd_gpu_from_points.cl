@@ -45,7 +45,7 @@ __kernel void from_points(__global void *map_base, ulong map_offset, __global vo
     if (y0 + i >= (int)p.rows) break;
     float r[TILE];
     SUMS(r, h[0][i], h[1][i], h[2][i], h[3][i], h[4][i], h[5][i]);
-    UNROLL for (int j = 0; j < TILE; ++j) {  // also beyond the map, where the sums are of the same points
+    UNROLL for (int j = 0; j < TILE; ++j) {  // also beyond the map: of the same points
       finite = fma(r[j], 0.0f, finite);
       r[j] += bias;
     }

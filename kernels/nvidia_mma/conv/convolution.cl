@@ -18,6 +18,7 @@
 
 typedef struct {
   ConvImplicitParams p;
+  ConvPhase phase;
   int line, channel, r, s;                        // of the item's next chunk: channel and tap
   __global const char *image[COPIES(1, BM)];      // its pixels' images in the source,
   int y[COPIES(1, BM)], x[COPIES(1, BM)];         // and where tap (0, 0) meets them
@@ -27,7 +28,7 @@ typedef struct {
 
 // The item's chunk `ahead` channels further on.
 INLINE void go_on(Operands *o, int ahead) {
-  const int channels = (int)o->p.padded_channels, columns = (int)o->p.taps[1];
+  const int channels = (int)o->p.padded_channels, columns = (int)o->phase.taps[1];
   o->channel += ahead;
   while (o->channel >= channels) {
     o->channel -= channels;
@@ -36,15 +37,17 @@ INLINE void go_on(Operands *o, int ahead) {
 }
 INLINE __global const char *pixel_chunk(const Operands *o, int i, int *bytes) {
   const int y = o->y[i] + o->r * (int)o->p.tap_step[0], x = o->x[i] + o->s * (int)o->p.tap_step[1];
-  const bool inside = o->r < (int)o->p.taps[0] && (uint)y < (uint)o->p.rows && (uint)x < (uint)o->p.columns;
+  const bool in_map = (uint)y < (uint)o->p.rows && (uint)x < (uint)o->p.columns;
+  const bool inside = in_map && o->r < (int)o->phase.taps[0];
   *bytes = inside ? CHUNK : 0;
   return o->image[i] +
          (inside ? y * (int)o->p.source_row + x * (int)o->p.source_column + o->channel : 0) * ELEMENT_BYTES;
 }
 INLINE __global const char *weight_chunk(const Operands *o, int i, int *bytes) {
   const long pace = o->p.padded_m * ELEMENT_BYTES;  // of a line of weights
-  const int tap = (int)o->p.weight_first + o->r * (int)o->p.weight_step[0] + o->s * (int)o->p.weight_step[1];
-  const bool inside = o->r < (int)o->p.taps[0] && o->weights_left > i * LINE_PACE;
+  const int tap = (int)o->phase.weight_first + o->r * (int)o->p.weight_step[0] +
+                  o->s * (int)o->p.weight_step[1];
+  const bool inside = o->r < (int)o->phase.taps[0] && o->weights_left > i * LINE_PACE;
   *bytes = inside ? CHUNK : 0;
   return o->weight + (inside ? i * LINE_PACE * pace +
                                    (tap * (int)o->p.padded_channels + o->channel) * ELEMENT_BYTES
@@ -105,24 +108,30 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
   const int item = get_local_id(0), warp = item >> 5, lane = item & 31;
   const int m0 = get_group_id(0) * BM, n0 = get_group_id(1) * BN;
   const int row = warp / WARPS_N * WM, column = warp % WARPS_N * WN;
-  const int pixels = (int)p.pixels, map_pixels = (int)p.map_pixels, row_pixels = (int)p.row_pixels;
-  const int terms = (int)(p.taps[0] * p.taps[1] * p.padded_channels), all = (terms + BK - 1) / BK;
-  const int first = (int)get_group_id(2) * (int)p.steps, count = min((int)p.steps, all - first);
+  const ConvPhase phase = p.phases[PARTIAL ? 0 : get_group_id(2)];
+  const int pixels = (int)phase.pixels;
+  const int map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
+  // Another phase may have more pixels: this group has nothing to do then.
+  const int terms = m0 < pixels ? (int)(phase.taps[0] * phase.taps[1] * p.padded_channels) : 0;
+  const int all = (terms + BK - 1) / BK;
+  const int first = PARTIAL ? (int)get_group_id(2) * (int)p.steps : 0;
+  const int count = PARTIAL ? min((int)p.steps, all - first) : all;
 
   Operands o;
   o.p = p;
+  o.phase = phase;
   o.line = item / LINE_CHUNKS;
   o.channel = o.r = o.s = 0;
   const int term = first * BK + item % LINE_CHUNKS * CHUNK_ELEMENTS, tap = term / (int)p.padded_channels;
   o.channel = term - tap * (int)p.padded_channels;
-  o.r = tap / max((int)p.taps[1], 1);
-  o.s = tap - o.r * (int)p.taps[1];
+  o.r = tap / max((int)phase.taps[1], 1);
+  o.s = tap - o.r * (int)phase.taps[1];
   UNROLL for (int i = 0; i < COPIES(1, BM); ++i) {
     const int pixel = m0 + o.line + i * LINE_PACE, image = min(pixel, pixels - 1) / map_pixels;
     const int in_map = pixel - image * map_pixels;
     o.image[i] = (__global const char *)source_base + source_offset + image * p.source_image * ELEMENT_BYTES;
-    o.y[i] = pixel < pixels ? in_map / row_pixels * (int)p.pixel_step[0] + (int)p.first[0] : OUTSIDE;
-    o.x[i] = in_map % row_pixels * (int)p.pixel_step[1] + (int)p.first[1];
+    o.y[i] = pixel < pixels ? in_map / row_pixels * (int)p.pixel_step[0] + (int)phase.first[0] : OUTSIDE;
+    o.x[i] = in_map % row_pixels * (int)p.pixel_step[1] + (int)phase.first[1];
   }
   o.weight = (__global const char *)weight_base + weight_offset +
              (n0 + o.line) * p.padded_m * ELEMENT_BYTES;
@@ -130,7 +139,8 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
   float4 sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
-  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) + get_group_id(2) * p.piece;
+  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) +
+                                   (PARTIAL ? get_group_id(2) * p.piece : phase.target);
   const bool last = p.target_channel == 1;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {

@@ -59,8 +59,9 @@ Scratch packed_weights(const OpCall& call, const Problem& p) {
   return memory;
 }
 
-ConvImplicitParams params_of(const Problem& p, const Phase& phase, const ChannelsLast& source) {
-  ConvImplicitParams k = product_of(p, phase);
+ConvImplicitParams params_of(const Problem& p, std::span<const Phase> phases,
+                             const ChannelsLast& source) {
+  ConvImplicitParams k = product_of(p, phases);
   k.padded_channels = padded_channels(p);
   k.source_image = source.image();
   k.source_channel = 1;
@@ -81,38 +82,34 @@ bool is_one_run(const Problem& p, const Phase& phase) {
   return to[3] * phase.y.step == phase.x.outputs * to[4] * phase.x.step;
 }
 
-// One launch, or one of pieces and the sum of these.
+// One launch of several phases, or of one in pieces and the sum of these.
 class PhaseRun {
  public:
   PhaseRun(const OpCall& call, const Problem& p, const ConvMma& v, const ChannelsLast& source,
            const Scratch& weights)
       : call_(call), p_(p), v_(v), source_(source), weights_(weights) {}
 
-  void operator()(const Phase& phase) const {
-    ConvImplicitParams k = params_of(p_, phase, source_);
-    if (k.pixels == 0) return;
-    const Roles roles(p_);
-    const MemoryRange whole = roles.forward ? conv::memory_of_small(p_) : conv::memory_of_big(p_);
-    const int64_t at =
-        phase.y.begin * roles.target_strides[3] + phase.x.begin * roles.target_strides[4];
-    const int64_t moved = at * size_of(p_.dtype);
-    const tb_address target = roles.target + static_cast<uint64_t>(moved);
-    const int64_t buffers = divide_up(terms_of(p_, phase), v_.form().step(v_.kind));
-    const int64_t pieces = is_one_run(p_, phase)
+  void operator()(std::span<const Phase> phases) const {
+    ConvImplicitParams k = params_of(p_, phases, source_);
+    const auto count = static_cast<int64_t>(phases.size());
+    const int64_t buffers = divide_up(terms_of(p_, phases[0]), v_.form().step(v_.kind));
+    const int64_t pieces = count == 1 && is_one_run(p_, phases[0])
                                ? std::clamp<int64_t>(v_.pieces, 1, std::max<int64_t>(buffers, 1))
                                : 1;
     k.steps = divide_up(buffers, pieces);
-    if (pieces == 1)
-      return launch(k, MemoryRange(target, whole.low - moved, whole.high - moved), 1);
-    in_pieces(k, target, pieces);
+    if (pieces > 1) return in_pieces(k, pieces);
+    launch(k, Roles(p_).forward ? conv::memory_of_small(p_) : conv::memory_of_big(p_), count);
   }
 
  private:
   // Sums lie as [piece][image][pixel][channel].
-  void in_pieces(ConvImplicitParams k, tb_address target, int64_t pieces) const {
+  void in_pieces(ConvImplicitParams k, int64_t pieces) const {
+    const ConvPhase& all = k.phases[0];
+    const tb_address target =
+        Roles(p_).target + static_cast<uint64_t>(all.target * size_of(p_.dtype));
     matmul::Problem sum{.dtype = p_.dtype,
                         .batch = p_.params.batch,
-                        .m = k.map_pixels,
+                        .m = all.map_pixels,
                         .n = k.m,
                         .k = k.padded_channels,
                         .a = {},
@@ -123,28 +120,32 @@ class PhaseRun {
       sum.self = matmul::Matrix{*p_.bias, 0, 0, k.bias_stride};
       sum.beta = 1;
     }
-    k.piece = k.pixels * k.m;
-    k.target_image = k.map_pixels * k.m;
-    k.target_row = k.row_pixels * k.m;
+    k.piece = all.pixels * k.m;
+    k.target_image = all.map_pixels * k.m;
+    k.target_row = all.row_pixels * k.m;
     k.target_column = k.m;
     k.target_channel = 1;
     const Scratch sums = call_.scratch(static_cast<uint64_t>(pieces * k.piece * 4));
-    launch(k, MemoryRange(sums), pieces);
+    launch(k, sums, pieces, true);
     matmul::sum_pieces(call_, sum, pieces, sums.address());
   }
 
-  void launch(const ConvImplicitParams& k, const MemoryRange& target, int64_t pieces) const {
+  // `count` phases, or pieces.
+  void launch(const ConvImplicitParams& k, const MemoryRange& target, int64_t count,
+              bool in_pieces = false) const {
     ConvMma v = v_;
-    v.pieces = pieces;
+    v.pieces = in_pieces ? count : 1;
+    const auto phases = static_cast<size_t>(in_pieces ? 1 : count);
+    const int64_t most = conv::most_pixels({k.phases, phases});
     const MmaTile& t = v.form();
     call_
         .launch(kernels::nvidia_mma::conv::convolution::convolution_mma, v.defines(call_.caps()),
                 {.target = target,
                  .source = source_.memory(),
                  .weight = weights_,
-                 .bias = pieces > 1 ? MemoryRange(nullptr) : conv::memory_of_bias(p_),
+                 .bias = in_pieces ? MemoryRange(nullptr) : conv::memory_of_bias(p_),
                  .p = k})
-        .run({divide_up(k.pixels, t.rows) * t.items(), divide_up(k.m, t.columns), pieces},
+        .run({divide_up(most, t.rows) * t.items(), divide_up(k.m, t.columns), count},
              {t.items(), 1, 1});
   }
 
@@ -248,7 +249,8 @@ void run_convolution(const OpCall& call, const Problem& p, const ConvMma& v) {
   const ChannelsLast source(call, source_maps(p), p.dtype);
   const Scratch weights = packed_weights(call, p);
   const PhaseRun run(call, p, v, source, weights);
-  for (const Phase& phase : phases_after_zeros(call, p)) run(phase);
+  for (const std::vector<Phase>& phases : conv::launches_of(phases_after_zeros(call, p)))
+    run(phases);
 }
 
 constinit const AlgorithmFor<Problem> kConvolution({.id = "conv.mma",

@@ -1,6 +1,7 @@
 // Convolution on GPUs as an implicit product of matrices, forward and data: what columns
-// (columns.cpp) would hold is gathered tile by tile. The data direction of a strided convolution is
-// one launch for each remainder of the position by the stride.
+// (columns.cpp) would hold is gathered tile by tile. A launch of the data direction of a strided
+// convolution has several phases, the remainders of the position by the stride.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -82,12 +83,12 @@ class Run {
   Run(const OpCall& call, const Problem& p, const Sizes& sizes)
       : call_(call), p_(p), roles_(p), sizes_(sizes), weights_(call, p, sizes.tile) {}
 
-  void phase(const Phase& phase) const {
-    const ConvImplicitParams k = params(phase);
-    if (k.pixels == 0) return;
-    const int64_t pieces = pieces_of(k);
-    if (pieces == 1) return launch(k, Output{target_address(phase), false}, 1);
-    in_pieces(k, target_address(phase), pieces);
+  void operator()(std::span<const Phase> phases) const {
+    const ConvImplicitParams k = params(phases);
+    const auto count = static_cast<int64_t>(phases.size());
+    const int64_t pieces = count == 1 ? pieces_of(k) : 1;
+    if (pieces == 1) return launch(k, Output{roles_.target, false}, count);
+    in_pieces(k, pieces);
   }
 
  private:
@@ -96,35 +97,27 @@ class Run {
     bool pieces;
   };
 
-  tb_address target_address(const Phase& phase) const {
-    const int64_t at =
-        phase.y.begin * roles_.target_strides[3] + phase.x.begin * roles_.target_strides[4];
-    return roles_.target + static_cast<uint64_t>(at * size_of(p_.dtype));
-  }
-
-  ConvImplicitParams params(const Phase& phase) const {
-    const auto& [y, x] = phase;
+  ConvImplicitParams params(std::span<const Phase> phases) const {
     const int64_t width = weights_.tap_columns();
-    ConvImplicitParams k = product_of(p_, phase);
+    ConvImplicitParams k = product_of(p_, phases);
     k.channels = weights_.channels();
     k.padded_channels = weights_.padded_channels();
-    if (along_window(p_)) k.taps[1] = width;
-    k.weight_first = y.first * width + x.first;
-    k.weight_step[0] = y.weight_step * width;
+    if (along_window(p_)) k.phases[0].taps[1] = width;  // forward: the only one
+    k.weight_step[0] = phases.front().y.weight_step * width;
     k.padded_m = weights_.m();
-    k.steps = k.taps[0] * k.taps[1] * k.padded_channels / kStep;
+    k.steps = k.phases[0].taps[0] * k.phases[0].taps[1] * k.padded_channels / kStep;
     return k;
   }
 
   int64_t tiles(const ConvImplicitParams& k) const {
-    return divide_up(k.pixels, kPixels) * (weights_.m() / sizes_.tile);
+    return divide_up(k.phases[0].pixels, kPixels) * (weights_.m() / sizes_.tile);
   }
 
   // Few tiles share their terms among work-groups, where a map is one run of pixels.
   int64_t pieces_of(const ConvImplicitParams& k) const {
     constexpr int64_t kMost = 16;
     constexpr int64_t kFewestSteps = 16;
-    if (k.target_row != k.row_pixels * k.target_column) return 1;
+    if (k.target_row != k.phases[0].row_pixels * k.target_column) return 1;
     if (sizes_.pieces != 0) return std::clamp<int64_t>(k.steps, 1, sizes_.pieces);
     const int64_t units = call_.caps().compute_units, work = tiles(k);
     if (work >= units) return 1;
@@ -134,14 +127,16 @@ class Run {
 
   // The pieces' sums have the order of the target, and so have neighbours that are neighbours
   // there.
-  void in_pieces(ConvImplicitParams k, tb_address target, int64_t pieces) const {
+  void in_pieces(ConvImplicitParams k, int64_t pieces) const {
     const bool channels_last = k.target_channel == 1;
-    const int64_t images = p_.params.batch, results = k.pixels * k.m;
+    ConvPhase& all = k.phases[0];
+    const int64_t images = p_.params.batch, results = all.pixels * k.m;
+    const tb_address target = roles_.target + static_cast<uint64_t>(all.target * size_of(p_.dtype));
     matmul::Problem sum{
         .dtype = p_.dtype,
         .batch = images,
-        .m = channels_last ? k.map_pixels : k.m,
-        .n = channels_last ? k.m : k.map_pixels,
+        .m = channels_last ? all.map_pixels : k.m,
+        .n = channels_last ? k.m : all.map_pixels,
         .k = k.steps * kStep,
         .a = {},
         .b = {},
@@ -155,24 +150,28 @@ class Run {
     }
     k.steps = divide_up(k.steps, pieces);
     k.piece = results;
-    k.target_image = k.map_pixels * k.m;
-    k.target_channel = channels_last ? 1 : k.map_pixels;
+    k.target_image = all.map_pixels * k.m;
+    k.target_channel = channels_last ? 1 : all.map_pixels;
     k.target_column = channels_last ? k.m : 1;
-    k.target_row = k.row_pixels * k.target_column;
+    k.target_row = all.row_pixels * k.target_column;
     const Scratch sums = call_.scratch(
         static_cast<uint64_t>(pieces * results * static_cast<int64_t>(sizeof(float))));
     launch(k, Output{sums.address(), true}, pieces);
     matmul::sum_pieces(call_, sum, pieces, sums.address());
   }
 
-  void launch(const ConvImplicitParams& k, Output out, int64_t pieces) const {
+  // `count` pieces, or phases.
+  void launch(const ConvImplicitParams& k, Output out, int64_t count) const {
+    const std::span<const ConvPhase> phases(k.phases, static_cast<size_t>(out.pieces ? 1 : count));
     const DType result = out.pieces ? DType::Float32 : p_.dtype;
-    const bool rows_join = k.target_column == 1 && k.target_row == k.row_pixels;
+    const bool begin_whole = std::ranges::all_of(
+        phases, [&](const ConvPhase& phase) { return out.pieces || phase.target % 4 == 0; });
+    const bool rows_join = k.target_column == 1 && k.target_row == phases[0].row_pixels;
     const bool along_pixels =
-        rows_join && k.map_pixels % 4 == 0 &&
+        rows_join && begin_whole && phases[0].map_pixels % 4 == 0 &&
         whole_vectors(out.address, result, {k.target_image, k.target_channel});
     const bool along_channels =
-        k.target_channel == 1 && k.m % 4 == 0 &&
+        k.target_channel == 1 && begin_whole && k.m % 4 == 0 &&
         whole_vectors(out.address, result, {k.target_image, k.target_row, k.target_column});
     const bool source_last =
         !along_window(p_) && k.source_channel == 1 && k.channels == k.padded_channels &&
@@ -190,19 +189,15 @@ class Run {
         .set(define::HAS_BIAS, p_.bias.has_value() && !out.pieces)
         .set(define::PIECES, out.pieces);
     const MemoryRange whole = roles_.forward ? memory_of_small(p_) : memory_of_big(p_);
-    const auto bytes = static_cast<int64_t>(sizeof(float)) * pieces * k.piece;
-    const auto moved = static_cast<int64_t>(out.address - roles_.target);
-    const MemoryRange target =
-        out.pieces ? MemoryRange(out.address, 0, bytes)
-                   : MemoryRange(out.address, whole.low - moved, whole.high - moved);
+    const auto bytes = static_cast<int64_t>(sizeof(float)) * count * k.piece;
     call_
         .launch(kernels::conv::implicit::implicit, d,
-                {.target = target,
+                {.target = out.pieces ? MemoryRange(out.address, 0, bytes) : whole,
                  .source = roles_.forward ? memory_of_big(p_) : memory_of_small(p_),
                  .weight = weights_,
                  .bias = out.pieces ? MemoryRange(nullptr) : memory_of_bias(p_),
                  .p = k})
-        .run({divide_up(k.pixels, kPixels) * kPixels, weights_.m() / sizes_.tile, pieces},
+        .run({divide_up(most_pixels(phases), kPixels) * kPixels, weights_.m() / sizes_.tile, count},
              {kPixels, 1, 1});
   }
 
@@ -221,15 +216,16 @@ Planned<Sizes> plan(const OpCall& call, const Problem& p, const Configuration& c
   return Sizes{c[0], c[1]};
 }
 
-// The phases of a strided convolution's data are launches of their own, whose sums are not cut.
+// The sums of a strided convolution's data are not cut, so that few tiles leave units idle.
 const char* pass_over(const OpCall& call, const Problem& p) {
   if (p.direction != Direction::Data || p.params.stride[1] * p.params.stride[2] == 1)
     return nullptr;
   const int64_t pixels = p.params.batch * divide_up(p.params.in[1], p.params.stride[1]) *
                          divide_up(p.params.in[2], p.params.stride[2]);
-  const int64_t tiles = divide_up(pixels, kPixels) * divide_up(Roles(p).m, int64_t{128});
+  const int64_t tiles = p.params.stride[1] * p.params.stride[2] * divide_up(pixels, kPixels) *
+                        divide_up(Roles(p).m, int64_t{128});
   const bool few = 2 * tiles < static_cast<int64_t>(call.caps().compute_units);
-  return few ? "its phases have too few tiles to fill the device" : nullptr;
+  return few ? "it has too few tiles to fill the device" : nullptr;
 }
 
 Configurations space(const OpCall&, const Problem&) {
@@ -241,7 +237,7 @@ Configurations space(const OpCall&, const Problem&) {
 
 void run(const OpCall& call, const Problem& p, const Sizes& sizes) {
   const Run run(call, p, sizes);
-  for (const Phase& phase : phases_after_zeros(call, p)) run.phase(phase);
+  for (const std::vector<Phase>& phases : launches_of(phases_after_zeros(call, p))) run(phases);
 }
 
 }  // namespace

@@ -68,16 +68,40 @@ const char* refuse_phases(const Problem& p) {
   return nullptr;
 }
 
-ConvImplicitParams product_of(const Problem& p, const Phase& phase) {
-  const auto& [y, x] = phase;
+std::vector<std::vector<Phase>> launches_of(std::vector<Phase> phases) {
+  std::ranges::stable_sort(phases, std::ranges::greater{},
+                           [](const Phase& f) { return f.y.taps * f.x.taps; });
+  std::erase_if(phases, [](const Phase& f) { return f.y.outputs * f.x.outputs == 0; });
+  std::vector<std::vector<Phase>> launches;
+  for (size_t at = 0; at < phases.size(); at += CONV_PHASES) {
+    const auto begin = phases.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto count = std::min<std::ptrdiff_t>(CONV_PHASES, phases.end() - begin);
+    launches.emplace_back(begin, begin + count);
+  }
+  return launches;
+}
+
+int64_t most_pixels(std::span<const ConvPhase> phases) {
+  return std::ranges::max_element(phases, {}, &ConvPhase::pixels)->pixels;
+}
+
+ConvImplicitParams product_of(const Problem& p, std::span<const Phase> phases) {
+  const auto& [y, x] = phases.front();  // what differs is in k.phases
   const Roles roles(p);
   const tk_i64 *from = roles.source_strides, *to = roles.target_strides;
   const int64_t width = p.params.window[2];
   ConvImplicitParams k{};
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const Axis &row = phases[i].y, &column = phases[i].x;
+    k.phases[i] = {.pixels = p.params.batch * row.outputs * column.outputs,
+                   .map_pixels = row.outputs * column.outputs,
+                   .row_pixels = column.outputs,
+                   .first = {row.start, column.start},
+                   .taps = {row.taps, column.taps},
+                   .weight_first = row.first * width + column.first,
+                   .target = row.begin * to[3] + column.begin * to[4]};
+  }
   k.m = roles.m;
-  k.pixels = p.params.batch * y.outputs * x.outputs;
-  k.map_pixels = y.outputs * x.outputs;
-  k.row_pixels = x.outputs;
   k.channels = roles.channels;
   k.rows = roles.source_sizes[1];
   k.columns = roles.source_sizes[2];
@@ -89,15 +113,10 @@ ConvImplicitParams product_of(const Problem& p, const Phase& phase) {
   k.target_channel = to[1];
   k.target_row = to[3] * y.step;
   k.target_column = to[4] * x.step;
-  k.first[0] = y.start;
-  k.first[1] = x.start;
   k.pixel_step[0] = y.stride;
   k.pixel_step[1] = x.stride;
   k.tap_step[0] = y.dilation;
   k.tap_step[1] = x.dilation;
-  k.taps[0] = y.taps;
-  k.taps[1] = x.taps;
-  k.weight_first = y.first * width + x.first;
   k.weight_step[0] = y.weight_step * width;
   k.weight_step[1] = x.weight_step;
   k.bias_stride = p.params.bias_stride;

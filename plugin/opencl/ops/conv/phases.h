@@ -2,6 +2,7 @@
 // computes.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "conv.h"
@@ -52,9 +53,15 @@ struct Roles {
   const tk_i64 *source_sizes, *target_sizes, *source_strides, *target_strides;
 };
 
-// A phase as such a product, with source and weights as they lie in memory: those that copy them
-// change channels, strides of the source, taps and weights.
-ConvImplicitParams product_of(const Problem& p, const Phase& phase);
+// One to CONV_PHASES phases as such a product, with source and weights as they lie in memory: those
+// that copy them change channels, strides of the source, taps and weights.
+ConvImplicitParams product_of(const Problem& p, std::span<const Phase> phases);
+
+// The phases in runs of as many as one launch computes: those with the most terms first, so that a
+// device's last work-groups are short.
+std::vector<std::vector<Phase>> launches_of(std::vector<Phase> phases);
+// Of the phase that has most.
+int64_t most_pixels(std::span<const ConvPhase> phases);
 
 // Why a product that gathers its operands tile by tile, one group, cannot run, or nullptr.
 const char* refuse_gathering(const Problem& p);

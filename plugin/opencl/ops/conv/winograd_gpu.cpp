@@ -247,10 +247,13 @@ const char* refuse(const OpCall& call, const Problem& p) {
 
 // A model of the time in multiply-adds: points are written and read once, a byte takes as long as
 // some of them, and so do launches on a device of so many units (measured on an H100, whose bytes
-// are as dear as those of most GPUs).
+// are as dear as those of most GPUs). Implicit products lose more where channels are neighbours,
+// and as gradients of windows.
 const char* pass_over(const OpCall& call, const Problem& p) {
-  constexpr double kPerByte = 6, kLaunches = 2e6;
+  constexpr double kLaunches = 1e6;
   const ConvParams& g = p.params;
+  const bool neighbours = g.big_strides[1] == 1 && g.small_strides[1] == 1;
+  const double per_byte = neighbours || p.direction == Direction::Weight ? 3 : 6;
   const tk_i64* out = p.direction == Direction::Data ? g.in : g.out;
   const auto big = static_cast<double>(g.big_channels);
   const auto small = static_cast<double>(g.small_channels);
@@ -258,7 +261,7 @@ const char* pass_over(const OpCall& call, const Problem& p) {
   const auto pixels = static_cast<double>(g.batch * out[1] * out[2]);
   const double direct = kWindow * kWindow * pixels * big * small;
   const double bytes = 2 * sizeof(float) * kPoints * (tiles * big + tiles * small + big * small);
-  const double points = kPoints * tiles * big * small + kPerByte * bytes +
+  const double points = kPoints * tiles * big * small + per_byte * bytes +
                         kLaunches * static_cast<double>(call.caps().compute_units);
   return points > direct ? "moving its points takes longer than it saves" : nullptr;
 }
