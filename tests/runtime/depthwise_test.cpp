@@ -89,6 +89,11 @@ TEST(Depthwise, WindowsThatAreWrittenOut) {
   check({1, 3, 1, 1, 9, 30, 7, 7, 1, 1, 3, 1});
 }
 
+TEST(Depthwise, StripsOfSevenRows) {
+  check({2, 40, 1, 1, 14, 30, 3, 3, 1, 1, 1, 1});
+  check({2, 40, 1, 1, 28, 30, 3, 3, 2, 2, 1, 1});  // whose data has strips of eight
+}
+
 TEST(Depthwise, PaddingsOfEitherParity) {
   for (const int64_t padding : {0, 1, 2, 3, 4}) {
     check({1, 2, 1, 1, 10, 11, 3, 3, 2, 2, padding, 1});

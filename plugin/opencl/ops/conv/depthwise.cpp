@@ -22,12 +22,16 @@ int64_t written_out(const ConvParams& g) {
   return square && plain && (edge == 3 || edge == 5 || edge == 7) ? edge : 0;
 }
 
-// Rows of a work-item: few enough to leave work for the whole device, and to fit its registers.
+// Rows of a work-item: few enough to leave work for the whole device, and to fit its registers; of
+// 8 and 7 those with which fewer rows are read, as maps of 14 and 28 rows are common. Strips of a
+// strided convolution's data begin at multiples of the stride.
 int64_t rows_of(const OpCall& call, const Problem& p, int64_t window, int64_t height,
                 int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
+  const auto read = [&](int64_t rows) { return divide_up(height, rows) * (rows + window - 1); };
   const bool registers = window == 3 || p.direction == Direction::Weight;
-  const int64_t most = registers ? 8 : 4;
+  const bool may_be_odd = p.params.stride[1] == 1;
+  const int64_t most = !registers ? 4 : may_be_odd && read(7) < read(8) ? 7 : 8;
   return height < 2 ? (window == 0 ? 1 : 2)
                     : (columns * divide_up(height, most) < full || height < most ? 2 : most);
 }
