@@ -10,6 +10,7 @@ from torch.backends import ocl
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attention
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Products and sums of up to 100 terms, exp of scores of magnitude 5: a few roundings each, relative
 # to the largest element. PyTorch's own CPU kernel needs 6e-7 for float32 and 6e-3 for bfloat16
 # here.
@@ -247,7 +248,11 @@ class Attention(unittest.TestCase):
         query = torch.randn(1, 2, 8, 4, device="ocl")
         choice = torch._fused_sdp_choice
         self.assertEqual(choice(query, query, query), SDPBackend.OVERRIDEABLE.value)
-        self.assertEqual(choice(query[0], query[0], query[0]), SDPBackend.MATH.value)
+        # Since 2.14 PyTorch gives tensors without a batch one of size 1.
+        unbatched = SDPBackend.OVERRIDEABLE if VERSION >= (2, 14) else SDPBackend.MATH
+        self.assertEqual(choice(query[0], query[0], query[0]), unbatched.value)
+        matrix = query[0, 0]
+        self.assertEqual(choice(matrix, matrix, matrix), SDPBackend.MATH.value)
         with sdpa_kernel(SDPBackend.MATH):
             self.assertEqual(choice(query, query, query), SDPBackend.MATH.value)
             torch.testing.assert_close(
@@ -257,7 +262,28 @@ class Attention(unittest.TestCase):
             sdpa_kernel(SDPBackend.OVERRIDEABLE),
             self.assertRaisesRegex(RuntimeError, "have not 4 dimensions"),
         ):
-            attention(query[0], query[0], query[0])
+            attention(matrix, matrix, matrix)
+
+    def test_tensors_without_a_batch(self) -> None:
+        torch.manual_seed(0)
+        heads = [torch.randn(2, length, 4) for length in (6, 5, 5)]
+        allowed = torch.rand(2, 6, 5) > 0.4
+        allowed[..., 0] = True
+        for inputs, mask in (
+            (heads, None),
+            (heads, torch.randn(6, 5)),
+            (heads, torch.randn(2, 1, 5)),
+            (heads, allowed),
+            ([t[0] for t in heads], None),
+            ([t[0] for t in heads], torch.randn(6, 5)),
+        ):
+            results = []
+            for device in ("cpu", "ocl"):
+                leaves = [t.to(device).detach().requires_grad_() for t in inputs]
+                out = attention(*leaves, attn_mask=None if mask is None else mask.to(device))
+                out.square().sum().backward()
+                results.append([out.cpu(), *(t.grad.cpu() for t in leaves)])
+            torch.testing.assert_close(results[1], results[0])
 
     def test_a_mask_with_a_gradient_goes_through_the_plain_operators(self) -> None:
         query = torch.randn(1, 2, 6, 4)

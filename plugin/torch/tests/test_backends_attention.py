@@ -24,7 +24,7 @@ class Attention(Case):
             self.assertFalse(ocl.math_sdp_enabled())
             self.assertEqual(run(), "attention.fused")
             with self.assertRaisesRegex(RuntimeError, "MATH is disabled"):
-                attention(query[0], query[0], query[0])
+                attention(query[0, 0], query[0, 0], query[0, 0])
         for get, enable in (
             (ocl.flash_sdp_enabled, ocl.enable_flash_sdp),
             (ocl.mem_efficient_sdp_enabled, ocl.enable_mem_efficient_sdp),
@@ -43,7 +43,7 @@ class Attention(Case):
 
         def verbose() -> None:
             with ocl.verbose(1):
-                attention(query[0], query[0], query[0])
+                attention(query[0, 0], query[0, 0], query[0, 0])
 
         self.assertIn("not attention.fused: tensors that have not 4 dimensions", printed(verbose))
         with (
@@ -67,7 +67,7 @@ class Attention(Case):
         with self.assertWarnsRegex(UserWarning, "no flash kernel"):
             self.assertFalse(ocl.can_use_flash_attention(self.params(query), debug=True))
         for bad, reason in (
-            (self.params(query[0]), "4 dimensions"),
+            (self.params(query[0, 0]), "4 dimensions"),
             (self.params(query.cpu()), "not on ocl"),
             (self.params(query, dropout=1.0), "dropout of everything"),
             (

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <atomic>
 #include <cstdio>
@@ -31,6 +32,14 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
                     const MaybeTensor& mask, double dropout, bool grouped) {
   for (const Tensor* t : {&query, &key, &value}) {
     if (t->is_nested() || t->layout() != at::kStrided) return "nested or sparse tensors";
+  }
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14
+  // Since 2.14 PyTorch gives tensors without a batch one of size 1 before it calls the operator.
+  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3)
+    return refusal(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, dropout,
+                   grouped);
+#endif
+  for (const Tensor* t : {&query, &key, &value}) {
     if (t->dim() != 4) return "tensors that have not 4 dimensions";
     if (!at::isFloatingType(t->scalar_type()) || t->dtype() != query.dtype())
       return "types that differ or are not floating-point";

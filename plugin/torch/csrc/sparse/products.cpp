@@ -134,8 +134,7 @@ Tensor sparse_sparse_matmul(const Tensor& mat1, const Tensor& mat2) {
   TORCH_CHECK(mat1.dense_dim() == 0 && mat2.dense_dim() == 0,
               "sparse matmul: scalar values expected, got ", mat1.dense_dim(), "D and ",
               mat2.dense_dim(), "D values");
-  TORCH_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (",
-              mat1.size(0), "x", mat1.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
+  check_inner_sizes("_sparse_sparse_matmul", mat1, mat2);
   check_device("sparse matmul", mat1, mat2);
   TORCH_CHECK(mat1.scalar_type() == mat2.scalar_type(), "mat1 dtype ", mat1.scalar_type(),
               " does not match mat2 dtype ", mat2.scalar_type());

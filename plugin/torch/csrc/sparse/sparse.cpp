@@ -1,6 +1,8 @@
 // Positions, groups and compressed rows: see sparse.h.
 #include "sparse.h"
 
+#include <torch/version.h>
+
 #include <numeric>
 
 #include "operators/operator.h"
@@ -148,6 +150,15 @@ void check_device(const char* name, const Tensor& expected, const Tensor& other)
   TORCH_CHECK(expected.device() == other.device(), name,
               ": Expected all tensors to be on the same device, but found at least two devices, ",
               expected.device(), " and ", other.device(), "!");
+}
+
+// Whether PyTorch begins these words with the operator's name.
+constexpr bool kNamesOperator = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15;
+
+void check_inner_sizes(const char* name, const Tensor& mat1, const Tensor& mat2) {
+  TORCH_CHECK(mat1.size(1) == mat2.size(0), kNamesOperator ? name : "", kNamesOperator ? ": " : "",
+              "mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1),
+              " and ", mat2.size(0), "x", mat2.size(1), ")");
 }
 
 bool is_zero(const at::Scalar& factor) { return factor.equal(0); }

@@ -74,6 +74,8 @@ Tensor& deliver_coo(Tensor& out, const Tensor& result);
 
 // ATen's words for an argument on another device.
 void check_device(const char* name, const Tensor& expected, const Tensor& other);
+// ATen's words for matrices that do not fit each other.
+void check_inner_sizes(const char* name, const Tensor& mat1, const Tensor& mat2);
 // Whether beta makes the added tensor irrelevant: then it may even hold NaN.
 bool is_zero(const at::Scalar& factor);
 // beta * self + alpha * product, with the product's memory.
