@@ -1,7 +1,9 @@
-"""What `./run wheels` decides without compiling: the torches that a wheel asks for, and the systems
-that it may be tagged for."""
+"""What `./run wheels` decides without compiling: what it builds, the torches that a wheel asks for,
+and the systems that it may be tagged for."""
 
+import argparse
 import pathlib
+import platform
 import sys
 import tempfile
 import unittest
@@ -52,6 +54,41 @@ class Requirements(unittest.TestCase):
     def test_none(self) -> None:
         with self.assertRaisesRegex(SystemExit, "no module"):
             self.taken()
+
+
+class Chosen(unittest.TestCase):
+    def chosen(self, torch: str | None = None, arch: str | None = None) -> dict[str, list[str]]:
+        return wheels.chosen(argparse.Namespace(torch=torch, arch=arch))
+
+    def test_everything(self) -> None:
+        self.assertEqual(
+            self.chosen(),
+            {"x86_64": ["2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"], "aarch64": ["2.13.0"]},
+        )
+
+    def test_a_torch_is_for_this_machine(self) -> None:
+        self.assertEqual(
+            self.chosen(torch="2.11.0,2.14.0"), {platform.machine(): ["2.11.0", "2.14.0"]}
+        )
+
+    def test_machines(self) -> None:
+        self.assertEqual(self.chosen(arch="aarch64"), {"aarch64": ["2.13.0"]})
+        self.assertEqual(
+            self.chosen(torch="2.15.0", arch="aarch64,x86_64"),
+            {"aarch64": ["2.15.0"], "x86_64": ["2.15.0"]},
+        )
+        with self.assertRaisesRegex(SystemExit, "not for riscv64"):
+            self.chosen(arch="riscv64")
+
+    def test_summary(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            file = pathlib.Path(name) / "torch_ocl-0.2.0-cp311-cp311-manylinux_2_31_x86_64.whl"
+            file.write_bytes(bytes(3 << 19))
+            made = wheels.Wheel(file, ["2.11.0", "2.15.0"], ["311"], 61.4)
+            head, row = wheels.summary([made]).splitlines()
+        self.assertEqual(head.split(), ["file", "size", "torch", "Python", "runs", "with", "time"])
+        fields = [file.name, "1.5", "MiB", "2.11.0", "2.15.0", "311", "manylinux_2_31_x86_64"]
+        self.assertEqual(row.split(), [*fields, "61", "s"])
 
 
 class Tags(unittest.TestCase):
