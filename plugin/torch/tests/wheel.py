@@ -33,6 +33,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT / "wheels"))
 
 import pack  # noqa: E402  of the folder wheels
+import torch_tree  # noqa: E402
 
 README = PROJECT.parents[1] / "README.md"
 # What the binaries of the wheel may ask the system for: the C and C++ runtimes, zlib (which
@@ -173,6 +174,7 @@ def pip(python: pathlib.Path, *arguments: str | os.PathLike) -> None:
         *arguments,
         "-q",
         "--disable-pip-version-check",
+        **torch_tree.UNCONSTRAINED,
     )
 
 

@@ -16,6 +16,9 @@ import zipfile
 LIBRARIES = ("libtorch_cpu.so", "libtorch_python.so", "libc10.so")
 # Torch's own wheels ask for this platform since 2.6.
 PLATFORM = "manylinux_2_28"
+# A file of the user's or the system's may hold torch below some version, and all that pip says is
+# "ResolutionImpossible"; here every release is asked for by its name.
+UNCONSTRAINED = {"PIP_CONSTRAINT": os.devnull}
 
 
 def is_wanted(name: str) -> bool:
@@ -28,13 +31,10 @@ def is_wanted(name: str) -> bool:
 
 def download(version: str, machine: str, python: str, folder: pathlib.Path) -> pathlib.Path:
     """The wheel of torch `version` (exact) for `machine` and a Python such as "311"."""
-    # A file of the user may hold torch below some version; every release is asked for by its name.
-    environment = os.environ | {"PIP_CONFIG_FILE": os.devnull}
-    environment.pop("PIP_CONSTRAINT", None)
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
     command += ["--platform", f"{PLATFORM}_{machine}", "--python-version", python]
     command += ["--implementation", "cp", "--abi", f"cp{python}", "-d", str(folder)]
-    subprocess.run([*command, f"torch=={version}"], check=True, env=environment)
+    subprocess.run([*command, f"torch=={version}"], check=True, env=os.environ | UNCONSTRAINED)
     (wheel,) = folder.glob("torch-*.whl")
     return wheel
 
