@@ -7,6 +7,7 @@ import unittest
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 C64 = torch.complex64
 INF, NAN = float("inf"), float("nan")
 
@@ -290,7 +291,6 @@ class Pointwise(OnBoth):
                 "int": lambda x, y, w: x + torch.arange(6, device=x.device),
                 "promoted": lambda x, y, w: y.real + 1j,
                 "half": lambda x, y, w: x + y.real.half(),
-                "bfloat16": lambda x, y, w: y.real.bfloat16() * 1j,
                 "pow": lambda x, y, w: x**y,
                 "pow 2": lambda x, y, w: x**2,
                 "pow 3": lambda x, y, w: x**3,
@@ -317,6 +317,8 @@ class Pointwise(OnBoth):
             w,
             rtol=1e-5,
         )
+        if VERSION < (2, 14):  # since then it is bcomplex32 on the CPU, which cannot multiply it
+            self.each({"bfloat16": lambda y: y.real.bfloat16() * 1j}, y, rtol=1e-5)
         out = torch.empty(4, 5, 6, dtype=C64, device="ocl")
         torch.add(x.to("ocl").real, y.to("ocl").imag, out=out)
         torch.testing.assert_close(out.cpu(), (x.real + y.imag).to(C64))

@@ -9,7 +9,7 @@ SIZES = (((9, 8), (4, 5)), ((4, 5), (13, 7)), ((6, 30), (6, 4)), ((1, 3), (5, 2)
 VERSION = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
 
 
-@unittest.skipIf(VERSION < (2, 13), "PyTorch has the filter from 2.13 on")
+@unittest.skipIf(VERSION < (2, 12), "PyTorch has the filter from 2.12 on")
 class Lanczos(unittest.TestCase):
     def test_values_and_gradients(self) -> None:
         generator = torch.Generator().manual_seed(2)

@@ -10,6 +10,7 @@ import numpy
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 Function = Callable[..., torch.Tensor]
@@ -168,9 +169,10 @@ class Unsigned(Types):
             "to float": lambda x: x.float(),
             "to int64": lambda x: x.long(),
             "quotient": lambda x: x / x[:1].clone().fill_(7),
-            "where": MOVES["where"],
             "cat": MOVES["cat"],
         }
+        if VERSION >= (2, 13):
+            functions["where"] = MOVES["where"]
         for dtype in UNSIGNED:
             x = torch.randint(0, 60000, (40, 9)).to(dtype)
             self.each(functions, x, rtol=1e-7)
@@ -229,7 +231,7 @@ class Made(Types):
         for dtype in (torch.float16, torch.float32, torch.float64):
             a, b = torch.randn(5, 1).to(dtype), torch.randn(4).to(dtype)
             self.each({"complex": torch.complex}, a, b, rtol=0)
-            if dtype != torch.float16:
+            if dtype != torch.float16 or VERSION >= (2, 14):  # the CPU has it since then
                 self.each({"polar": torch.polar}, a, b, rtol=4 * torch.finfo(dtype).eps)
         x = torch.randn(3, 9, dtype=torch.complex128)
         self.each({"cov": torch.cov, "corrcoef": torch.corrcoef}, x, rtol=1e-12)
@@ -252,8 +254,9 @@ class Made(Types):
                     messages.append(str(caught.exception).split("\n")[0])
                 self.assertEqual(messages[1], messages[0])
         for device in ("cpu", "ocl"):
-            with self.assertRaises(NotImplementedError):
-                torch.polar(*parts(device, torch.float16, torch.float16))
+            if VERSION < (2, 14):
+                with self.assertRaises(NotImplementedError):
+                    torch.polar(*parts(device, torch.float16, torch.float16))
             with self.assertRaises(RuntimeError):
                 out = torch.zeros(2, dtype=torch.complex128, device=device)
                 torch.complex(*parts(device, torch.float32, torch.float32), out=out)
@@ -325,6 +328,8 @@ class Float8(Types):
         x = torch.cat([torch.randn(9000) * 100, torch.randn(9000) / 100, torch.tensor(special)])
         for dtype in FLOAT8:
             for source in (x, x.double(), x.half(), x.bfloat16(), torch.arange(-600, 600)):
+                if VERSION < (2, 13) and dtype == torch.float8_e4m3fn:
+                    source = source[~(source.abs() > 464)]  # the CPU's too large numbers were NaN
                 with self.subTest(dtype=dtype, source=source.dtype):
                     self.same_bits(source.to("ocl").to(dtype), source.to(dtype))
 

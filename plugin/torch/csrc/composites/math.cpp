@@ -1,6 +1,7 @@
 // ATen's smaller reductions, products and pointwise operators, composed of the plugin's.
 #include <ATen/ExpandUtils.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <cmath>
 
@@ -62,10 +63,16 @@ at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imag, at::Tens
   parts.select(-1, 1).copy_(out.is_conj() ? imag.neg() : imag);
   return out;
 }
+// The CPU's has it since 2.14.
+constexpr bool kHasHalfPolar = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14;
 at::Tensor& polar_out(const at::Tensor& abs, const at::Tensor& angle, at::Tensor& out) {
   check_parts(abs, angle);
-  TORCH_CHECK_NOT_IMPLEMENTED(abs.scalar_type() != at::kHalf, "polar is not implemented for Half");
-  return complex_out(abs.mul(angle.cos()), abs.mul(angle.sin()), out);
+  const c10::ScalarType type = abs.scalar_type();
+  const bool half = type == at::kHalf;
+  TORCH_CHECK_NOT_IMPLEMENTED(!half || kHasHalfPolar, "polar is not implemented for Half");
+  const at::Tensor length = half ? abs.to(at::kFloat) : abs;
+  const at::Tensor turn = half ? angle.to(at::kFloat) : angle;
+  return complex_out(length.mul(turn.cos()).to(type), length.mul(turn.sin()).to(type), out);
 }
 
 at::Tensor trace(const at::Tensor& self) {

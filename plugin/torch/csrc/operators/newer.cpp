@@ -3,7 +3,7 @@
 
 #include "register_kernels.h"
 
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 12
 namespace torch_ocl {
 namespace {
 
