@@ -34,7 +34,7 @@ REASONS = {
     r"_convert_weight_to_int4pack.*|_weight_int4pack_mm.*|_dyn_quant_.*|_mixed_dtypes_linear": (
         "weights of 4 bits, packed for the matrix units of one device"
     ),
-    r"_scaled_mm.*|_scaled_grouped_mm.*": "products of float8 numbers, whose scales are laid out "
+    r"_scaled_(grouped_|add)?mm.*": "products of float8 numbers, whose scales are laid out "
     "for the matrix units of one device; float8 exists in memory only",
     r"_philox_.*": "keys of random numbers, which CUDA alone has",
     r"max_pool2d_backward|_resize_output_": "other devices' ways to compose an operator that has "
@@ -46,6 +46,7 @@ REASONS = {
 GAPS = {
     r"linalg_eig(vals)?(\.out)?|_linalg_eigvals": "eigenvalues of matrices that are not symmetric",
     r"linalg_ldl_.*": "factors of symmetric matrices that are not positive definite",
+    r"linalg_matrix_sqrth|linalg_polar.*": "roots and polar factors of matrices, new in 2.14",
 }
 HEAD = """# Where PyTorch's dispatcher sends operators on ocl
 
