@@ -237,7 +237,7 @@ def main() -> None:
         sysroot.make(machine, options.work)
         trees[machine] = {v: torch_tree.fetch(v, machine, options.work) for v in versions}
     made = [build_wheel(machine, of_machine, options) for machine, of_machine in trees.items()]
-    say(f"{len(made)} wheels in {options.out}")
+    say(f"In {options.out}:")
     print(summary(made))
 
 
