@@ -51,7 +51,8 @@ __kernel void from_points(__global void *map_base, ulong map_offset, __global vo
     }
     const bool in_rows = y0 + i < (int)p.rows;
     UNROLL for (int j = 0; j < TILE; j += VEC)
-      if (in_rows && x0 + j < (int)p.columns) STOREV(TYPE, map, (y0 + i) * p.row + (x0 + j) * p.column, r + j);
+      if (in_rows && x0 + j < (int)p.columns)
+        STOREV(TYPE, map, (y0 + i) * p.row + (x0 + j) * p.column, r + j);
   }
   if (!(finite == 0.0f)) *AT(u32, word_base, word_offset) = value;
 }

@@ -129,5 +129,40 @@ class Builders(unittest.TestCase):
         self.assertEqual(during + after, [])
 
 
+class ExpectedRequests(unittest.TestCase):
+    """With a launch thread, as on GPUs, builders wait for requests."""
+
+    def builders(self, folder: str) -> list[str]:
+        """Of a process that makes one program, and stays until they have been looked for."""
+        code = "import torch, torch_ocl; torch.zeros(3, device='ocl').tolist(); print(); input()"
+        environment = {
+            **os.environ,
+            "OCLTENSOR_LAUNCH_THREAD": "1",
+            "OCLTENSOR_CACHE_DIR": folder + "/ours",
+        }
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            process.stdout.readline()
+            until = time.monotonic() + 2
+            found = builders_of(folder)
+            while not found and time.monotonic() < until:
+                found = builders_of(folder)
+            process.communicate("\n")
+        while builders_of(folder):  # they end with the process
+            time.sleep(0.05)
+        return found
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: there are no builders")
+    def test_a_device_without_programs_on_disk_has_builders_from_the_start(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertTrue(self.builders(folder))
+            self.assertEqual(self.builders(folder), [])  # the program is there now
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -63,27 +63,52 @@ class Requests {
   int socket_ = -1;
 };
 
+// Those of all devices.
+struct AllRequests {
+  std::mutex mutex;
+  std::map<int, Requests> devices;
+  bool unavailable = false;
+};
+AllRequests& all_requests() {
+  static AllRequests& all = *new AllRequests;  // leaked: threads may outlive exit handlers
+  return all;
+}
+
+bool may_ask() {
+  return config::get_bool(config::Knob::BuildAhead) && !config::cache_folder().empty();
+}
+
+// To be called with the lock.
+void start(AllRequests& all, const Capabilities& caps, int index) {
+  all.unavailable = true;  // if it throws
+  all.devices[index].start(caps, index);
+  all.unavailable = false;
+}
+
 }  // namespace
 
 bool request(const Capabilities& caps, int index, const Item& item) noexcept try {
-  static std::mutex& mutex = *new std::mutex;  // leaked: threads may outlive exit handlers
-  static auto& devices = *new std::map<int, Requests>;
-  static bool unavailable = false;
+  AllRequests& all = all_requests();
   const std::string message = item.source + '\t' + item.defines;
-  const std::lock_guard lock(mutex);
-  if (unavailable || !config::get_bool(config::Knob::BuildAhead) ||
-      config::cache_folder().empty() || message.size() > kLongest)
-    return false;
-  Requests& requests = devices[index];
+  const std::lock_guard lock(all.mutex);
+  if (all.unavailable || !may_ask() || message.size() > kLongest) return false;
+  Requests& requests = all.devices[index];
   if (requests.send(message)) return true;
   if (errno == EAGAIN) return true;  // there are builders, which have enough to do
-  unavailable = true;                // if start() throws
-  requests.start(caps, index);
-  unavailable = false;
+  start(all, caps, index);
   return requests.send(message);
 } catch (const std::exception& why) {
   logging::debug("program", "no builders: {}", why.what());
   return false;
+}
+
+void expect_requests(const Capabilities& caps, int index) noexcept try {
+  AllRequests& all = all_requests();
+  const std::lock_guard lock(all.mutex);
+  if (all.unavailable || !may_ask() || all.devices.contains(index)) return;
+  start(all, caps, index);
+} catch (const std::exception& why) {
+  logging::debug("program", "no builders: {}", why.what());
 }
 
 std::optional<Item> next_request() {

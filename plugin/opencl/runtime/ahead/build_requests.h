@@ -14,6 +14,10 @@ namespace ocltensor::opencl::build_ahead {
 // or if they cannot be run. Thread-safe, never throws.
 bool request(const Capabilities& caps, int index, const Item& item) noexcept;
 
+// Starts the device's builders before the first request, as their contexts take a while. Returns at
+// once if there can be none. Thread-safe, never throws.
+void expect_requests(const Capabilities& caps, int index) noexcept;
+
 // For the builder: waits for the next request; empty if none came for some seconds, or the process
 // that asked has ended.
 std::optional<Item> next_request();

@@ -62,6 +62,9 @@ std::vector<std::string> environment() {
   put(config::name(config::Knob::BuildAhead), "0");
   put(config::name(config::Knob::LogProfileInfo), "0");  // profiling concerns this process only
   put(config::name(config::Knob::TraceSignposts), "0");
+  // Builders launch nothing. NVIDIA's driver makes contexts one after the other, in all processes,
+  // and is quicker with one channel: twelve take 0.9 s instead of 2.3 (H100).
+  put("CUDA_DEVICE_MAX_CONNECTIONS", "1");
   return all;
 }
 

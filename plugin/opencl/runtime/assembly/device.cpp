@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "ocltensor/error.h"
+#include "runtime/ahead/build_requests.h"
 #include "runtime/device/generator.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
@@ -101,6 +102,8 @@ Device::Parts& Device::parts() {
     parts_ = std::move(parts);
     open_ = true;
     if (profiler::recording()) profiler::finish_at_exit();  // runs before the driver's handlers
+    if (caps_.launch_thread && parts_->programs->is_cold())
+      build_ahead::expect_requests(caps_, index_);
   });
   return *parts_;
 }
