@@ -41,8 +41,8 @@ TEST_P(MmaAttention, EveryFormOfBackwardPassesItsProof) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Generations, MmaAttention,
-                         testing::Values("emulated75", "emulated80", "emulated90"));
+// Emulated, 90 compiles the same text as 80: they differ in one instruction of real units (mma.h).
+INSTANTIATE_TEST_SUITE_P(Generations, MmaAttention, testing::Values("emulated75", "emulated80"));
 
 }  // namespace
 }  // namespace ocltensor::opencl::nvidia_mma
