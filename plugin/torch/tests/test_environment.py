@@ -3,10 +3,10 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import unittest
+
+import forked
 
 
 class Environment(unittest.TestCase):
@@ -19,16 +19,9 @@ x = torch.ones(48, 64, device="ocl")
 """
 
     def outcome(self, source, **environment):
-        result = subprocess.run(
-            [sys.executable, "-c", self.SHOW + source],
-            env={
-                **os.environ,
-                "OCLTENSOR_KEEP_MEASUREMENTS": "0",
-                **{"OCLTENSOR_" + name: value for name, value in environment.items()},
-            },
-            capture_output=True,
-            text=True,
-            timeout=1800,
+        names = {"OCLTENSOR_" + name: value for name, value in environment.items()}
+        result = forked.run(
+            self.SHOW + source, env={**os.environ, "OCLTENSOR_KEEP_MEASUREMENTS": "0", **names}
         )
         return result.stdout + result.stderr
 

@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -12,6 +11,7 @@ import threading
 import types
 import unittest
 
+import forked
 import torch
 import torch_ocl
 from torch_ocl.integrations import _choice
@@ -76,12 +76,9 @@ class Imports(unittest.TestCase):
 
     def python(self, code: str, setting: str = "") -> tuple[str, str]:
         path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
+        done = forked.run(
+            textwrap.dedent(code),
             env={**os.environ, "PYTHONPATH": path, "OCLTENSOR_INTEGRATIONS": setting},
-            capture_output=True,
-            text=True,
-            timeout=600,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout, done.stderr

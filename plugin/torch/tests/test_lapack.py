@@ -3,10 +3,9 @@ library, without one, switched off; all types, layouts, failures, and the order 
 
 import ctypes.util
 import os
-import subprocess
-import sys
 import unittest
 
+import forked
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from spectral_case import SpectralCase
@@ -53,13 +52,8 @@ print(torch.backends.ocl.last_choices()["eigh"], right, blas.openblas_get_num_th
 
 
 def said(program: str = PROGRAM, **settings: str) -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = forked.run(program, env=os.environ | settings)
+    assert run.returncode == 0, run.stderr
     return run.stdout.strip()
 
 

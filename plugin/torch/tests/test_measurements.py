@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import forked
+
 PRODUCT = """
 import torch, torch_ocl
 a, b = (torch.arange(3072.0) % 7).reshape(48, 64), (torch.arange(2560.0) % 5).reshape(64, 40)
@@ -47,13 +49,7 @@ class Measurements(unittest.TestCase):
             "OCLTENSOR_VERBOSE": "1",
             **names,
         }
-        run = subprocess.run(
-            [sys.executable, "-c", source],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        run = forked.run(source, env=environment)
         self.assertEqual(run.returncode, 0, run.stderr)
         algorithm, count = run.stdout.split()
         return algorithm, int(count), run.stderr

@@ -3,10 +3,10 @@ serves other machines as a file."""
 
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
+
+import forked
 
 # Tunes the products of a function; prints family, whether complete, and the choice, per class.
 TUNE = """
@@ -43,12 +43,10 @@ class Tuning(unittest.TestCase):
     def run_python(self, source: str, *arguments: str, cache: str = "cache", **names: str) -> str:
         """What it printed to both outputs."""
         settings = {"OCLTENSOR_" + name: value for name, value in names.items()}
-        run = subprocess.run(
-            [sys.executable, "-c", source, *arguments],
+        run = forked.run(
+            source,
+            *arguments,
             env={**os.environ, "OCLTENSOR_CACHE_DIR": str(self.folder / cache), **settings},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertEqual(run.returncode, 0, run.stderr)
         return run.stdout + run.stderr

@@ -4,13 +4,13 @@ import io
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 from unittest import mock
 
+import forked
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
@@ -70,13 +70,7 @@ def run_cold(mode: str, ahead: str, builders: bool = True) -> list[str]:
         if not builders:
             plugin = pathlib.Path(torch_ocl.__file__).parent / "lib/libocltensor_plugin.so"
             environment["OCLTENSOR_PLUGIN_PATH"] = shutil.copy(plugin, folder)
-        run = subprocess.run(
-            [sys.executable, "-c", COLD, mode],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        run = forked.run(COLD, mode, env=environment)
         assert run.returncode == 0, run.stderr
         left = [name for name in os.listdir(folder + "/ours") if name.endswith(".list")]
         assert not left, left
