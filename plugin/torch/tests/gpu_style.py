@@ -1,13 +1,16 @@
 """A file of tests again with the kernels of GPUs, in a process of its own, whatever the device
 is."""
 
+import functools
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+from typing import IO
 
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
+THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
 
 
 def environment(optimised: bool) -> dict[str, str]:
@@ -19,7 +22,12 @@ def environment(optimised: bool) -> dict[str, str]:
     """
     flags, caches = "POCL_EXTRA_BUILD_FLAGS", ("POCL_CACHE_DIR", "OCLTENSOR_CACHE_DIR")
     changed = {"OCLTENSOR_KERNEL_STYLE": "gpu"}
-    if not optimised and flags not in os.environ and all(map(os.environ.get, caches)):
+    if (
+        not optimised
+        and not THOROUGH
+        and flags not in os.environ
+        and all(map(os.environ.get, caches))
+    ):
         changed |= {name: os.environ[name].rstrip("/") + "-unoptimised" for name in caches}
         changed[flags] = "-cl-opt-disable"
         for name in caches:
@@ -52,25 +60,23 @@ class InGpuStyle:
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        if IS_GPU_STYLE:
-            return
-        cls._said = tempfile.TemporaryFile("w+")
-        cls.addClassCleanup(cls._said.close)
-        cls._other = subprocess.Popen(
-            [sys.executable, sys.modules[cls.__module__].__file__],
-            env=environment(cls.OPTIMISED),
-            stdout=cls._said,
-            stderr=cls._said,
-        )
-        cls.addClassCleanup(cls._end_other)
-
-    @classmethod
-    def _end_other(cls) -> None:
-        cls._other.kill()
-        cls._other.wait()
+        if not IS_GPU_STYLE:
+            cls._other, cls._said = _again(sys.modules[cls.__module__].__file__, cls.OPTIMISED)
 
     @unittest.skipIf(IS_GPU_STYLE, "is the style already")
     def test_gpu_style(self) -> None:
         status = self._other.wait()
         self._said.seek(0)
         self.assertEqual(status, 0, self._said.read())
+
+
+@functools.cache  # of a file with several classes, too, there is one other process
+def _again(file: str, optimised: bool) -> tuple[subprocess.Popen, IO[str]]:
+    said = tempfile.TemporaryFile("w+")
+    other = subprocess.Popen(
+        [sys.executable, file], env=environment(optimised), stdout=said, stderr=said
+    )
+    unittest.addModuleCleanup(said.close)
+    unittest.addModuleCleanup(other.wait)
+    unittest.addModuleCleanup(other.kill)
+    return other, said

@@ -6,10 +6,9 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import SpectralCase
+from spectral_case import TYPES, SpectralCase
 
 LINALG = torch.linalg
-TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 SIZES = (1, 2, 3, 7, 33, 70) if gpu_style.IS_GPU_STYLE else (1, 2, 3, 4, 7, 16, 33, 65, 100)
 
 

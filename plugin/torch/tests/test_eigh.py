@@ -6,7 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import EPS, SpectralCase, exact, some
+from spectral_case import EPS, TYPES, SpectralCase, exact, some
 
 LINALG = torch.linalg
 SIZES = (1, 2, 3, 7, 16, 17, 31, 33, 64, 65, 100, 150)
@@ -93,7 +93,7 @@ def setUpModule() -> None:
 class Values(gpu_style.InGpuStyle, Case):
     def test_kinds_of_matrices(self) -> None:
         torch.manual_seed(1)
-        for dtype in EPS:
+        for dtype in TYPES:
             for n in some(SIZES, dtype):
                 for name, a in matrices(n, dtype).items():
                     with self.subTest(name=name, n=n, dtype=dtype):
@@ -179,7 +179,7 @@ class Derived(Case):
             )
 
     def test_values(self) -> None:
-        for dtype in EPS:
+        for dtype in TYPES:
             for a in self.inputs(dtype):
                 for name, f in self.FUNCTIONS.items():
                     with self.subTest(name=name, shape=list(a.shape), dtype=dtype):

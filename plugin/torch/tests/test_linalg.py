@@ -6,7 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import EPS
+from spectral_case import EPS, TYPES
 
 SIZES = (0, 1, 2, 7, 16, 33, 64, 100, 257)
 # QR of complex matrices of more than 64 rows ends otherwise in MKL, whose last diagonal element is
@@ -119,7 +119,7 @@ FUNCTIONS = {
 class Values(gpu_style.InGpuStyle, Case):
     def test_sizes(self) -> None:
         torch.manual_seed(1)
-        for dtype in EPS:
+        for dtype in TYPES:
             for n in COMPLEX_SIZES if dtype.is_complex else SIZES:
                 args = (
                     dominant(n, n, dtype=dtype),
