@@ -4,3 +4,12 @@
 if(NOT DEFINED ENV{OMP_WAIT_POLICY})
   set(ENV{OMP_WAIT_POLICY} passive)
 endif()
+# What `./run test` names; where ctest is called by hand, too, caches are those of the tree.
+foreach(cache POCL_CACHE_DIR=pocl-cache OCLTENSOR_CACHE_DIR=program-cache)
+  string(REGEX MATCH "(.*)=(.*)" cache ${cache})
+  if(NOT DEFINED ENV{${CMAKE_MATCH_1}})
+    get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/../../build/${CMAKE_MATCH_2} ABSOLUTE)
+    set(ENV{${CMAKE_MATCH_1}} ${folder})
+  endif()
+  file(MAKE_DIRECTORY $ENV{${CMAKE_MATCH_1}} $ENV{${CMAKE_MATCH_1}}-unoptimised)
+endforeach()
