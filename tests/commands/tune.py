@@ -97,7 +97,7 @@ def check_end(cache: pathlib.Path) -> None:
         if line.startswith("matmul"):
             break
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=300)
+    rest, _ = process.communicate(timeout=1800)
     if process.returncode != 130 or "Kept in" not in rest:
         sys.exit(f"Ctrl-C: {process.returncode}\n{rest}")
     if len(file_of(cache).read_text().splitlines()) < kept:

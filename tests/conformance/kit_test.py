@@ -39,7 +39,7 @@ class Run:
                 [KIT, *arguments, *options],
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=1800,
                 env={**os.environ, **environment},
             )
             self.status, self.out, self.err = done.returncode, done.stdout, done.stderr

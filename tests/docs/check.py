@@ -105,7 +105,7 @@ def opened(browser: str, address: str) -> str:
             "--dump-dom",
             address,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]+>", "", done.stdout, flags=re.S)
 
 

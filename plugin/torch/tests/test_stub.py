@@ -49,7 +49,7 @@ for name, call in calls.items():
 def answers(fallback: str) -> list[str]:
     env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK=fallback)
     command = [sys.executable, "-W", "ignore", "-c", HOST_READERS]
-    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1800)
     return (
         run.stdout.splitlines()
         if run.returncode == 0
