@@ -67,7 +67,8 @@ def _become(order: dict) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:1] = ["", *(path for path in paths if path not in sys.path)]
+    del sys.path[0]  # this folder
+    sys.path[:0] = ["", *(path for path in paths if path not in sys.path)]
     sys.argv = ["-c", *order["arguments"]]
     status = 0
     try:
