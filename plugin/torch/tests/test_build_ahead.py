@@ -158,7 +158,7 @@ class ExpectedRequests(unittest.TestCase):
         return found
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: there are no builders")
-    def test_a_device_without_programs_on_disk_has_builders_from_the_start(self) -> None:
+    def test_without_programs_on_disk_there_are_builders_from_the_start(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertTrue(self.builders(folder))
             self.assertEqual(self.builders(folder), [])  # the program is there now

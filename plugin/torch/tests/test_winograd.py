@@ -276,6 +276,14 @@ class InPasses(Case):
             self.assertLess(self.error(y, exact), WORSE * self.error(call(a, b), exact))
 
 
+@unittest.skipUnless(GPU_STYLE, "kernels for GPUs")
+class Refused(Case):
+    def test_windows_whose_points_take_too_much_memory(self) -> None:
+        x, w = torch.ones(1, 1400, 3, 3, device="ocl"), torch.ones(1400, 1400, 3, 3, device="ocl")
+        F.conv2d(x, w)
+        self.chosen("conv.general")
+
+
 @unittest.skipIf(GPU_STYLE, "kernels for CPU drivers")
 class Choice(Case):
     def choice(self, x: tuple[int, ...], w: tuple[int, ...], **kwargs: object) -> str:

@@ -242,6 +242,9 @@ const char* refuse(const OpCall& call, const Problem& p) {
     if (sizes[1] > kMost / 2 || sizes[2] > kMost / 2) return "the sizes need 64 bits";
   if (std::max(tiles_of_image(p) * images_of_pass(p), g.small_channels) * most_channels(p) > kMost)
     return "the sizes need 64 bits";
+  constexpr int64_t kMostWindows = kPassBytes / (kPoints * static_cast<int64_t>(sizeof(float)));
+  if (g.big_channels * g.small_channels > kMostWindows)
+    return "the windows' points would take too much memory";
   return call.caps().max_work_group_size < kGroup ? "work-groups are too small" : nullptr;
 }
 

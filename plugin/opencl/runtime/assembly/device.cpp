@@ -12,6 +12,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/observe/profile_settings.h"
 #include "runtime/observe/profiler.h"
+#include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/stream.h"
 
@@ -102,7 +103,8 @@ Device::Parts& Device::parts() {
     parts_ = std::move(parts);
     open_ = true;
     if (profiler::recording()) profiler::finish_at_exit();  // runs before the driver's handlers
-    if (caps_.launch_thread && parts_->programs->is_cold())
+    // Much will be compiled where nothing is on disk yet.
+    if (caps_.launch_thread && disk_cache::state().entries == 0)
       build_ahead::expect_requests(caps_, index_);
   });
   return *parts_;

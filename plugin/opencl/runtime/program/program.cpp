@@ -142,17 +142,9 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::str
   return program;
 }
 
-// An entry that a device with builders has once one of its programs is on disk.
-disk_cache::Key ProgramCache::first_key() const {
-  return disk_cache::key_of("programs of\n" + caps_.identity());
-}
-bool ProgramCache::is_cold() const { return !disk_cache::contains(first_key()); }
-
 void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
-  const std::vector<unsigned char> binary = binary_of(program);
-  if (binary.empty()) return;
-  disk_cache::store(key, binary);
-  if (caps_.launch_thread && is_cold()) disk_cache::store(first_key(), {'1'});
+  if (const std::vector<unsigned char> binary = binary_of(program); !binary.empty())
+    disk_cache::store(key, binary);
 }
 
 disk_cache::Key ProgramCache::disk_key(const Text& text) const {

@@ -44,8 +44,6 @@ class ProgramCache {
   cl_program get(const Source& source, const Defines& defines);
   // Whether get() needs no compiler, and waits for none.
   bool has(const Source& source, const Defines& defines);
-  // Whether no program of a device with a launch thread is on disk: much will be compiled.
-  bool is_cold() const;
   // Compiles a program into the cache on disk, unless it is there or another process is building
   // it. `defines` is text as made by Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);
@@ -63,7 +61,6 @@ class ProgramCache {
   };
   Text text_of(const Source& source, const std::string& defines) const;
   disk_cache::Key disk_key(const Text& text) const;
-  disk_cache::Key first_key() const;
   Handle<cl_program> load_or_build(const Text& text, const char* what);
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
   Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: refused
