@@ -46,6 +46,11 @@ FORMS = (
     Form(3, 16, (11, 9), (7, 7), (2, 2), (3, 3), bias=False),
     Form(1, 9, (8, 8), (3, 9), (1, 1), (1, 8), (1, 2), format=LAST),
     Form(3, 64, (8, 8), (3, 3), padding=(1, 1), dtype=torch.float16),
+    # Windows of one element: products of each image, of one image, and of very many.
+    Form(24, 20, (9, 8), (1, 1), images=3),
+    Form(9, 5, (7, 7), (1, 1), images=1, bias=False),
+    Form(8, 12, (6, 6), (1, 1), images=70),
+    Form(8, 12, (6, 6), (1, 1), images=3, transposed=True),
     # Strides: some remainders of the position meet no tap of the window, others no position.
     Form(16, 24, (9, 11), (3, 3), (2, 2), (1, 1)),
     Form(16, 24, (9, 11), (1, 1), (2, 2)),

@@ -129,15 +129,17 @@ Planned<ConvHopperPlan> plan_bf16x6(const OpCall& call, const conv::Problem& p) 
 }
 
 // Whether the window has one element, and rows of positions are long and full vectors: products of
-// the weights with each image then need no copy of the map in another order.
+// the weights with each image, and in float32 of the maps of each image, then need no copy of a map
+// in another order.
 bool are_images_products(const conv::Problem& p) {
   constexpr int64_t kLong = 512;
   const ConvParams& g = p.params;
   const int64_t positions = g.in[1] * g.in[2];
   const bool one = g.window[1] * g.window[2] == 1 && g.padding[1] + g.padding[2] == 0 &&
                    g.stride[1] * g.stride[2] == 1;
-  return one && p.direction != conv::Direction::Weight && g.big_strides[1] != 1 &&
-         g.small_strides[1] != 1 && positions % 8 == 0 && positions >= kLong;
+  const bool has_algorithm = p.direction != conv::Direction::Weight || p.dtype == DType::Float32;
+  return one && has_algorithm && g.big_strides[1] != 1 && g.small_strides[1] != 1 &&
+         positions % 8 == 0 && positions >= kLong;
 }
 double multiplications(const conv::Problem& p) {
   const ConvParams& g = p.params;

@@ -102,8 +102,8 @@ using Algorithms = AlgorithmList<Problem, ConvTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
-      {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kWinograd, &kDirect, &kWeightTiles,
-       &kWinogradGpu, &kImplicit, &kImplicitWeight, &kColumns, &kGeneral});
+      {&kPointwise, &kPointwiseWeight, &kGroupedChannels, &kGrouped, &kDepthwise, &kWinograd,
+       &kDirect, &kWeightTiles, &kWinogradGpu, &kImplicit, &kImplicitWeight, &kColumns, &kGeneral});
   return list;
 }
 

@@ -39,6 +39,7 @@ void run_convolution(const OpCall& call, const Problem& problem);
 const AlgorithmFamily& conv_algorithms();
 
 extern const AlgorithmFor<Problem> kPointwise;        // pointwise.cpp: windows of one element
+extern const AlgorithmFor<Problem> kPointwiseWeight;  // pointwise.cpp: GPUs
 extern const AlgorithmFor<Problem> kGroupedChannels;  // grouped_channels.cpp: of channels_last maps
 extern const AlgorithmFor<Problem> kGrouped;    // grouped.cpp: CPU drivers, few channels in a group
 extern const AlgorithmFor<Problem> kDepthwise;  // depthwise.cpp: GPUs, few channels in a group
