@@ -29,6 +29,7 @@ TEST(FloatParts, DoNotPayForLongNarrowProducts) {
   EXPECT_FALSE(pays(24, 512, 64, 512));
   EXPECT_TRUE(pays(1, 1024, 128, 1024)) << "in a cache";
   EXPECT_TRUE(pays(32, 256, 3136, 256)) << "wide";
+  EXPECT_FALSE(pays(64, 512, 128, 784));
 }
 
 }  // namespace

@@ -18,23 +18,12 @@ constexpr int64_t generation(const Capabilities& caps) {
 }
 
 // Bytes of local memory that a work-group may have. Drivers report 48 KiB and take programs with
-// more, up to this: CUDA's programming guide, "Technical Specifications per Compute Capability",
-// less 1 KiB for alignment.
+// more: from compute capability 8.0 on all that a compute unit has, less 1 KiB for the system and 1
+// KiB for alignment.
 constexpr int64_t most_local_memory(const Capabilities& caps) {
   const auto reported = static_cast<int64_t>(caps.local_memory);
-  if (caps.emulated_mma || caps.is_capped) return reported;
-  switch (caps.compute_capability) {
-    case 80:
-    case 87: return std::max<int64_t>(reported, 162 << 10);
-    case 86:
-    case 89:
-    case 120:
-    case 121: return std::max<int64_t>(reported, 98 << 10);
-    case 90:
-    case 100:
-    case 103: return std::max<int64_t>(reported, 226 << 10);
-    default: return reported;
-  }
+  if (caps.emulated_mma || caps.is_capped || caps.compute_capability < 80) return reported;
+  return std::max(reported, static_cast<int64_t>(caps.unit_local_memory) - (2 << 10));
 }
 
 // Whether three products of TF32 are faster than plain float32: matrix units that are eight times

@@ -47,8 +47,8 @@ using Algorithms = AlgorithmList<Problem, MatmulTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul", matmul_operators(),
-      {&kDots, &kColumns, &kTilesInPieces, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked,
-       &kLargeTiles, &kTinyTiles, &kSmallTiles, &kTiles, &kGeneralCpu, &kGeneralGpu});
+      {&kDots, &kColumns, &kTiles, &kTilesInPieces, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace,
+       &kPacked, &kLargeTiles, &kTinyTiles, &kSmallTiles, &kGeneralCpu, &kGeneralGpu});
   return list;
 }
 

@@ -7,16 +7,22 @@ namespace ocltensor::opencl::matmul {
 
 // Measured on an H100: products of 32 x 3136 rows with 256 or 64 columns of 64 (or across) take 85
 // us with plain float32, 177 with three bfloat16 parts, 113 with two TF32 parts; 24 of 512 x 64 x
-// 512 take 35, 53 and 37. Reading, and writing parts, is most of it, unless the operands stay in a
-// cache.
+// 512 take 35, 53 and 37. 64 matrices of 256 x 3136 times one of 128 x 256 take 320, 273 and 369,
+// of 64 x 256 152, 327 and 210; 64 of 512 x 784 times as many of 784 x 128 151, 219 and 173.
+// Reading, and writing parts, is most of it, unless the operands stay in a cache: each number has
+// to take part in enough products.
 const char* refuse_float_parts(const Problem& p) {
   constexpr const char* kReason = "parts of numbers would take longer than they save";
-  constexpr int64_t kLeastK = 128, kNarrow = 128, kBytesOfCache = int64_t{16} << 20;
+  constexpr int64_t kLeastK = 128, kBytesOfCache = int64_t{16} << 20;
+  constexpr double kLeastProducts = 120;  // of a number
   if (skinny_beats_matrix_units(p) || p.k < kLeastK) return kReason;
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   if (products < 0x1p25) return kReason;
-  const int64_t bytes = p.batch * (p.m + p.n) * p.k * 4;
-  return std::min(p.m, p.n) <= kNarrow && bytes > kBytesOfCache ? kReason : nullptr;
+  const auto matrices = [&p](const Matrix& m) { return m.batch == 0 ? 1 : p.batch; };
+  const int64_t numbers = (matrices(p.a) * p.m + matrices(p.b) * p.n) * p.k;
+  const bool is_in_cache = numbers * size_of(DType::Float32) <= kBytesOfCache;
+  return !is_in_cache && products < kLeastProducts * static_cast<double>(numbers) ? kReason
+                                                                                  : nullptr;
 }
 
 }  // namespace ocltensor::opencl::matmul

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "call/scalar_bits.h"
+#include "gpu_tiles.h"
 #include "guard.h"
 #include "kernels/matmul.h"
 #include "matmul.h"
@@ -12,23 +13,11 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-// How a work-group divides the result (BM, BN, TM, TN and BK of sgemm.cl).
-struct Tile {
-  int64_t m, n, item_m, item_n;
-  int64_t step = 8;  // along k
-  int64_t items() const { return (m / item_m) * (n / item_n); }
-  // Both buffers of both operands, whose rows may be padded.
-  int64_t local_memory() const {
-    return 2 * step * (m + 4 + n + 4) * static_cast<int64_t>(sizeof(float));
-  }
-};
+using Tile = GpuTile;
+using Pieces = GpuPieces;
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
 constexpr Tile kTiny{32, 64, 4, 4, 16};
-
-int64_t tiles(const Problem& p, const Tile& t) {
-  return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
-}
 
 // The large tile reuses more of what it loads, but pays only if its tiles fill the device twice,
 // and if they are not much emptier than small ones.
@@ -96,12 +85,6 @@ const char* refuse_tiles(const OpCall& call, const Problem& p) {
   return refuse_size(call, kLarge);
 }
 
-// Long sums in pieces of `length` terms.
-struct Pieces {
-  int64_t count = 1;
-  int64_t length = 0;
-};
-
 struct TileRun {
   Tile tile;
   Pieces pieces;
@@ -159,12 +142,6 @@ bool allows_split(const OpCall& call, DType type) {
   return type == DType::BFloat16 ? call.policy().bf16.split : call.policy().fp16.split;
 }
 
-// About `most` pieces, whose lengths are multiples of a tile's step.
-Pieces cut(const Problem& p, int64_t most, const Tile& t) {
-  const int64_t length = divide_up(divide_up(p.k, most), t.step) * t.step;
-  return {divide_up(p.k, length), length};
-}
-
 // Partial sums are float32: they round nothing, whatever the type of the result. A unit works on
 // several tiles at once: with one or two of them long sums are cut as well (H100: 4096 x 128 x 4096
 // took 0.37 ms with a tile a unit, 11.7 TFLOP/s; a full device reaches 38).
@@ -190,14 +167,9 @@ void run_pieces(const OpCall& call, const Problem& p, const Pieces& pieces) {
   run_tiles_in_pieces(call, p, kSmall, pieces);
 }
 
-// ---- Tiles of any size, which measuring chooses
+// ---- Tiles of many sizes, which measuring or the model chooses
 
 constexpr ParameterNames kTileParameters{"m", "n", "item_m", "item_n", "step", "pieces"};
-
-struct TilesPlan {
-  Tile tile;
-  Pieces pieces;  // count 1: not in pieces
-};
 
 // What sgemm.cl asks of a tile: runs of 32 items cover 4 * TM x 8 * TN, and every item loads the
 // same number of vectors of four.
@@ -212,30 +184,43 @@ bool is_legal(const Tile& t) {
   return true;
 }
 
-Planned<TilesPlan> plan_any_tiles(const OpCall& call, const Problem& p, const Configuration& c) {
-  if (c.empty()) return "its sizes come from measuring";
-  if (c.size() != 6) return "it has six sizes";
+Planned<GpuTileChoice> plan_any_tiles(const OpCall& call, const Problem& p,
+                                      const Configuration& c) {
   if (const char* reason = refuse_form(p)) return reason;
+  if (c.empty()) {
+    if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+    return choose_gpu_tile(call.caps(), p, allows_split(call, p.dtype));
+  }
+  if (c.size() != 6) return "it has six sizes";
   const Tile tile{c[0], c[1], c[2], c[3], c[4]};
   if (!is_legal(tile)) return "no such tile";
   constexpr int64_t kFew = 16;  // results of a work-item
   if (!call.caps().register_tiles && tile.item_m * tile.item_n > kFew)
     return "the device keeps no tiles in registers";
   if (const char* reason = refuse_size(call, tile)) return reason;
-  if (c[5] == 1) return TilesPlan{tile, {}};
+  if (c[5] == 1) return GpuTileChoice{tile, {}};
   if (!allows_split(call, p.dtype)) return "split-K is not allowed";
   if (c[5] < 1 || c[5] * tile.step > p.k) return "the sums are short";
-  return TilesPlan{tile, cut(p, c[5], tile)};
+  return GpuTileChoice{tile, cut(p, c[5], tile)};
 }
 
-void run_any_tiles(const OpCall& call, const Problem& p, const TilesPlan& plan) {
+void run_any_tiles(const OpCall& call, const Problem& p, const GpuTileChoice& plan) {
   if (plan.pieces.count == 1) return run_tiles(call, p, plan.tile);
   run_tiles_in_pieces(call, p, plan.tile, plan.pieces);
 }
 
-// The time of a tile by a model, in products: those of the last, partly filled round of work-groups
-// count as a full one; an item reads its operands from local memory once for all of its results, a
-// work-group from global memory.
+// The tiles of the model take steps of 16, which are faster where many work-groups of a compute
+// unit have room for them all the same (an H100, by up to 39 %).
+const char* pass_over_any(const OpCall& call, const Problem&) {
+  constexpr uint64_t kRoomy = 100 << 10;
+  return call.caps().unit_local_memory >= kRoomy
+             ? nullptr
+             : "compute units have little local memory, or it is not known";
+}
+
+// The order in which tiles are measured, by an estimate in products: those of the last, partly
+// filled round of work-groups count as a full one; an item reads its operands from local memory
+// once for all of its results, a work-group from global memory.
 double model_cost(const OpCall& call, const Problem& p, const Tile& t, int64_t pieces) {
   constexpr double kStart = 64, kPerRead = 1, kPerLoad = 16;
   const auto real = [](int64_t n) { return static_cast<double>(n); };
@@ -291,10 +276,10 @@ constinit const AlgorithmFor<Problem> kTilesInPieces({.id = "matmul.tiles_in_pie
                                                      pass_over_pieces);
 constinit const AlgorithmFor<Problem> kTiles(
     {.id = "matmul.tiles",
-     .description = "tiles of the sizes that measuring found to be the fastest",
+     .description = "tiles in local memory, of the sizes that measuring or a model chooses",
      .style = DeviceStyle::Gpu,
      .parameters = kTileParameters},
-    Steps<plan_any_tiles, run_any_tiles, tile_space>());
+    Steps<plan_any_tiles, run_any_tiles, tile_space>(), pass_over_any);
 constinit const AlgorithmFor<Problem> kLargeTiles({.id = "matmul.large_tiles",
                                                    .description = "128 x 128 in local memory",
                                                    .style = DeviceStyle::Gpu},

@@ -85,6 +85,25 @@ uint32_t compute_capability(const std::string& extensions, cl_device_id device) 
          number<cl_uint>(device, kComputeCapabilityMinor);
 }
 
+// CUDA's programming guide, "Technical Specifications per Compute Capability": the most shared
+// memory of a multiprocessor.
+uint64_t unit_local_memory(uint32_t compute_capability) {
+  switch (compute_capability) {
+    case 70: return 96 << 10;
+    case 75: return 64 << 10;
+    case 80:
+    case 87: return 164 << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121: return 100 << 10;
+    case 90:
+    case 100:
+    case 103: return 228 << 10;
+    default: return 0;
+  }
+}
+
 // CPU drivers with OpenCL 2.0's fine-grained buffers (PoCL, Intel's runtime). A capture records
 // calls, of which there would be none.
 bool has_host_addresses(const Capabilities& c, cl_device_id device) {
@@ -156,6 +175,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
   c.compute_capability = compute_capability(extensions, device);
+  c.unit_local_memory = unit_local_memory(c.compute_capability);
   apply_caps(c);
   choose_mma(c);
   c.launch_thread = wants_launch_thread(c);

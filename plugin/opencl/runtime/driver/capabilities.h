@@ -24,7 +24,8 @@ struct Capabilities {
   uint32_t max_work_group_size = 1;
   uint64_t global_memory = 0;
   uint64_t largest_allocation = 0;
-  uint64_t local_memory = 0;
+  uint64_t local_memory = 0;       // of a work-group
+  uint64_t unit_local_memory = 0;  // that work-groups of a compute unit share; 0: not known
   bool fp64 = false;
   bool register_tiles = true;  // a work-item can keep tens of numbers in registers
   bool fp16_arithmetic = false;

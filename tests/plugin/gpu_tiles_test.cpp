@@ -1,0 +1,78 @@
+// Which tiles, and cuts of k, the model chooses for products on GPUs.
+#include "ops/matmul/gpu_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include "fmt/format.h"
+
+namespace ocltensor::opencl::matmul {
+namespace {
+
+// Which operands run along k.
+enum class Along { Both, First, None };
+Problem product(int64_t batch, int64_t m, int64_t n, int64_t k, Along along = Along::First) {
+  Problem p{DType::Float32, batch, m, n, k, {}, {}, {}, {}};
+  p.a = {0, m * k, k, 1};
+  if (along == Along::None) p.a = {0, m * k, 1, m};
+  p.b = {0, k * n, n, 1};
+  if (along == Along::Both) p.b = {0, k * n, 1, k};
+  p.c = {0, m * n, n, 1};
+  return p;
+}
+Capabilities h100() {
+  Capabilities caps;
+  caps.compute_units = 132;
+  caps.max_work_group_size = 1024;
+  caps.local_memory = 48 << 10;
+  return caps;
+}
+// "128x64" or, with cut sums, "128x64 in 4".
+std::string chosen(const Capabilities& caps, const Problem& p, bool in_pieces = true) {
+  Planned<GpuTileChoice> choice = choose_gpu_tile(caps, p, in_pieces);
+  if (choice.reason() != nullptr) return choice.reason();
+  const GpuTileChoice& c = choice.plan();
+  const std::string pieces = c.pieces.count == 1 ? "" : fmt::format(" in {}", c.pieces.count);
+  return fmt::format("{}x{}{}", c.tile.m, c.tile.n, pieces);
+}
+
+// Measured as the fastest of those that were, or within 5 % of it (bench/history.md).
+TEST(GpuTiles, AreThoseThatWereMeasuredAsFast) {
+  const auto get = [](const Problem& p) { return chosen(h100(), p); };
+  EXPECT_EQ(get(product(1, 4096, 3072, 768, Along::Both)), "128x128");
+  EXPECT_EQ(get(product(1, 4096, 768, 768, Along::Both)), "64x128");
+  EXPECT_EQ(get(product(1, 512, 2048, 4096, Along::Both)), "128x128 in 4");
+  EXPECT_EQ(get(product(1, 768, 768, 4096, Along::None)), "64x64 in 8");
+  EXPECT_EQ(get(product(64, 256, 64, 3136, Along::Both)), "128x64 in 4");
+  EXPECT_EQ(get(product(64, 64, 256, 3136, Along::Both)), "64x128 in 4");
+  EXPECT_EQ(get(product(64, 64, 3136, 256)), "64x64");
+}
+
+TEST(GpuTiles, KeepSumsWholeWhereTheyMustBe) {
+  EXPECT_EQ(chosen(h100(), product(1, 768, 768, 4096, Along::None), false), "32x64");
+}
+
+TEST(GpuTiles, FitIntoWorkGroupsAndLocalMemory) {
+  Capabilities caps = h100();
+  caps.local_memory = 32 << 10;  // 128 x 128 takes 33 KiB
+  EXPECT_EQ(chosen(caps, product(1, 4096, 4096, 768)), "64x128");
+  caps.max_work_group_size = 64;
+  caps.local_memory = 16 << 10;
+  EXPECT_EQ(chosen(caps, product(1, 4096, 4096, 768)),
+            "no tile fits into a work-group and its local memory");
+}
+
+// No term is left out, and no piece is empty.
+TEST(GpuTiles, CutsCoverTheSums) {
+  for (const int64_t k : {1, 127, 128, 1000, 4096, 5001})
+    for (const int64_t most : {1, 2, 8, 64}) {
+      const GpuTile tile{64, 64, 8, 8, 16};
+      const GpuPieces pieces = cut(product(1, 64, 64, k), most, tile);
+      EXPECT_GE(pieces.count * pieces.length, k);
+      EXPECT_LT((pieces.count - 1) * pieces.length, k);
+      EXPECT_LE(pieces.count, most);
+      EXPECT_EQ(pieces.length % tile.step, 0);
+    }
+}
+
+}  // namespace
+}  // namespace ocltensor::opencl::matmul
