@@ -54,7 +54,7 @@ py::dict device_properties(int index) {
   return d;
 }
 
-py::dict statistics(int index) {
+py::dict memory_statistics(int index) {
   const tb_memory_stats s = memory_stats(static_cast<c10::DeviceIndex>(index));
   py::dict d;
   const auto add = [&](const char* name, const tb_memory_stat& stat) {
@@ -236,7 +236,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("current_stream_id", &current_stream_id);
   answers("default_generator", &generator_of);
   answers("device_properties", &device_properties);
-  answers("memory_stats", &statistics);
+  answers("memory_stats", &memory_statistics);
   answers("counters", &counters);
   waits("capture_start", &capture_start);
   waits("capture_stop", &capture_stop);

@@ -15,14 +15,14 @@ namespace torch_ocl {
 namespace {
 
 // The lists of one call, which its arguments refer to.
-struct Lists {
+struct CallLists {
   std::list<std::vector<int64_t>> ints;
   std::list<std::vector<double>> reals;
   std::list<std::vector<at::Tensor>> tensors;
 };
 
 // Adds an argument of an operator that is called through the stack.
-void add(Arguments& in, const c10::IValue& value, Lists& lists) {
+void add(Arguments& in, const c10::IValue& value, CallLists& lists) {
   if (value.isNone()) return in.none();
   if (value.isTensor()) return in.add(value.toTensor());
   if (value.isBool()) return in.add(value.toBool());
@@ -51,7 +51,7 @@ class LibraryKernel : public c10::OperatorKernel {
     const std::span<at::Tensor> results = std::span(outs).first(outputs_);
     try {
       Arguments in;
-      Lists lists;
+      CallLists lists;
       for (const c10::IValue& value : torch::jit::last(*stack, count)) add(in, value, lists);
       op_.run_functional(in, results);
     } catch (const Declined& declined) {

@@ -19,3 +19,4 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 }  // namespace torch_ocl
+#undef OCL_TABLE

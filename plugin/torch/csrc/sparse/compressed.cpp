@@ -22,7 +22,8 @@ Tensor sum_of(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   return at::add(self.to_sparse(), other.to_sparse(), alpha);
 }
 
-Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
+Tensor& add_compressed_out(const Tensor& self, const Tensor& other, const Scalar& alpha,
+                           Tensor& out) {
   TORCH_CHECK(self.sizes().equals(other.sizes()),
               "torch.add: Expected input tensors to have the same shape, but got tensor `self` "
               "with shape ",
@@ -58,8 +59,8 @@ Tensor dense_product(const Tensor& mat1, const Tensor& mat2) {
   return multiply(transposed(rows_of(mat2), mat2.size(1)), mat1.t()).t();
 }
 
-Tensor& addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-                  const Scalar& alpha, Tensor& out) {
+Tensor& addmm_compressed_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                             const Scalar& beta, const Scalar& alpha, Tensor& out) {
   check_factors(mat1, mat2);
   check_device("addmm", mat1, self);
   check_device("addmm", mat1, out);
@@ -130,8 +131,8 @@ Tensor reduce(const Tensor& self, at::IntArrayRef dims, bool keepdim,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("add.out", TORCH_FN(add_out));
-  m.impl("addmm.out", TORCH_FN(addmm_out));
+  m.impl("add.out", TORCH_FN(add_compressed_out));
+  m.impl("addmm.out", TORCH_FN(addmm_compressed_out));
   m.impl("addmv.out", TORCH_FN(addmv_out));
   m.impl("_sparse_csr_sum.dim_dtype", TORCH_FN(reduce<false>));
   m.impl("_sparse_csr_prod.dim_dtype", TORCH_FN(reduce<true>));
