@@ -405,6 +405,7 @@ class Ldl(Case):
         self.assertGreater(info.item(), 0)
 
 
+@gpu_style.of_operators
 class Gradients(Case):
     def test_eigenvalues(self) -> None:
         """By PyTorch's formula, which solves with the eigenvectors: of real matrices with real

@@ -159,6 +159,7 @@ class Values(gpu_style.InGpuStyle, Case):
         self.assertTrue(torch.equal(same, want[1]))
 
 
+@gpu_style.of_operators
 class Derived(Case):
     """What ATen makes of eigenvalues."""
 

@@ -263,6 +263,7 @@ class Stability(Case):
                         self.assertLess(off, n * EPS[dtype])
 
 
+@gpu_style.of_operators
 class Gradients(Case):
     def test_gradients(self) -> None:
         torch.manual_seed(8)

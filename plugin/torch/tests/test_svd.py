@@ -145,6 +145,7 @@ class Values(gpu_style.InGpuStyle, Case):
         self.assertTrue(torch.equal(values, outs[1]))
 
 
+@gpu_style.of_operators
 class Derived(Case):
     """What ATen makes of singular values."""
 
@@ -237,6 +238,7 @@ class Derived(Case):
         self.assertEqual([list(t.shape) for t in empty], [[2, 0, 2], [2, 2], [2], [2, 0]])
 
 
+@gpu_style.of_operators
 class Gradients(Case):
     FUNCTIONS = Derived.FUNCTIONS | {
         "product": lambda a: (lambda u, s, vh: u * s.square()[..., None, :] @ vh)(
