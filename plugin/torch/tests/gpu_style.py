@@ -11,7 +11,7 @@ from typing import IO
 
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
-# A class of tests of what PyTorch makes of several operators, each of which is tested in this style.
+# A class of tests of what PyTorch makes of several operators, each of which has tests of its own.
 of_operators = unittest.skipIf(IS_GPU_STYLE and not THOROUGH, "its operators are tested")
 
 
