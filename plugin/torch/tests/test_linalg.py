@@ -117,6 +117,8 @@ FUNCTIONS = {
 
 
 class Values(gpu_style.InGpuStyle, Case):
+    OPTIMISED = False
+
     def test_sizes(self) -> None:
         torch.manual_seed(1)
         for dtype in TYPES:
