@@ -6,9 +6,9 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-bool pays(int64_t batch, int64_t m, int64_t n, int64_t k) {
+bool pays(int64_t batch, int64_t m, int64_t n, int64_t k, bool shares_a = false) {
   Problem p{DType::Float32, batch, m, n, k, {}, {}, {}, {}};
-  p.a = {0, m * k, k, 1};
+  p.a = {0, shares_a ? 0 : m * k, k, 1};
   p.b = {0, k * n, n, 1};
   p.c = {0, m * n, n, 1};
   return refuse_float_parts(p) == nullptr;
@@ -30,6 +30,8 @@ TEST(FloatParts, DoNotPayForLongNarrowProducts) {
   EXPECT_TRUE(pays(1, 1024, 128, 1024)) << "in a cache";
   EXPECT_TRUE(pays(32, 256, 3136, 256)) << "wide";
   EXPECT_FALSE(pays(64, 512, 128, 784));
+  EXPECT_FALSE(pays(64, 128, 512, 784));
+  EXPECT_TRUE(pays(64, 128, 512, 784, true)) << "one matrix for all";
 }
 
 }  // namespace

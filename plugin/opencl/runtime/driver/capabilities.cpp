@@ -175,8 +175,8 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
   c.compute_capability = compute_capability(extensions, device);
-  c.unit_local_memory = unit_local_memory(c.compute_capability);
   apply_caps(c);
+  c.unit_local_memory = unit_local_memory(c.compute_capability);  // of what it is told to be
   choose_mma(c);
   c.launch_thread = wants_launch_thread(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
