@@ -36,6 +36,15 @@ class Lanczos(unittest.TestCase):
                             for ours, theirs in zip(*reversed(results), strict=True):
                                 torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound)
 
+    def test_windows_outside_of_the_image(self) -> None:
+        """A scale that is not that of the sizes: rows from the fifth on see nothing, and are 0."""
+        resample = torch.ops.aten._upsample_lanczos2d_aa
+        image = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(4))
+        arguments = (13, 5), False, 0.5, 1.0
+        ours, theirs = (resample(image.to(d), *arguments).cpu() for d in ("ocl", "cpu"))
+        torch.testing.assert_close(ours[..., :5, :], theirs[..., :5, :], rtol=3e-5, atol=3e-5)
+        self.assertEqual(ours[..., 5:, :].abs().max().item(), 0)
+
     def test_interpolate(self) -> None:
         image = torch.rand(1, 2, 12, 10)
         for arguments in ({"size": (5, 6)}, {"scale_factor": 1.5}, {"scale_factor": 0.4}):
