@@ -7,8 +7,8 @@ namespace ocltensor::opencl::matmul {
 
 // Measured on an H100: products of 32 x 3136 rows with 256 or 64 columns of 64 (or across) take 85
 // us with plain float32, 177 with three bfloat16 parts, 113 with two TF32 parts; 24 of 512 x 64 x
-// 512 take 35, 53 and 37. 64 matrices of 256 x 3136 times one of 128 x 256 take 320, 273 and 369,
-// of 64 x 256 152, 327 and 210; 64 of 512 x 784 times as many of 784 x 128 151, 219 and 173.
+// 512 take 35, 53 and 37. 64 matrices of 256 x 3136 times one of 128 x 256 take 370, 339 and 369,
+// of 64 x 256 165, 327 and 210; 64 of 512 x 784 times as many of 784 x 128 185, 219 and 173.
 // Reading, and writing parts, is most of it, unless the operands stay in a cache: each number has
 // to take part in enough products.
 const char* refuse_float_parts(const Problem& p) {

@@ -209,8 +209,8 @@ void run_any_tiles(const OpCall& call, const Problem& p, const GpuTileChoice& pl
   run_tiles_in_pieces(call, p, plan.tile, plan.pieces);
 }
 
-// The tiles of the model take steps of 16, which are faster where many work-groups of a compute
-// unit have room for them all the same (an H100, by up to 39 %).
+// Most tiles of the model take steps of 16, which are faster where many work-groups of a compute
+// unit have room for them all the same.
 const char* pass_over_any(const OpCall& call, const Problem&) {
   constexpr uint64_t kRoomy = 100 << 10;
   return call.caps().unit_local_memory >= kRoomy
