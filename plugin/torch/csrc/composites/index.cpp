@@ -8,7 +8,7 @@
 namespace torch_ocl {
 namespace {
 
-using Indices = c10::List<std::optional<at::Tensor>>;
+using OptionalTensors = c10::List<std::optional<at::Tensor>>;
 
 PluginOperator plugin_index("index.Tensor_out");
 
@@ -66,7 +66,7 @@ void fill_at(const at::Tensor& self, int64_t dim, const at::Tensor& index,
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
   at::Tensor target = at_least_1d(self);
   dim = at::maybe_wrap_dim(dim, target.dim());
-  Indices indices;
+  OptionalTensors indices;
   for (int64_t d = 0; d < dim; ++d) indices.push_back(std::nullopt);
   indices.push_back(index.reshape({-1}));
   at::_index_put_impl_(target, indices, value, false, true);
@@ -94,7 +94,7 @@ at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
               "take(): Expected a long tensor for index, but got ", index.scalar_type());
   TORCH_CHECK_INDEX(self.numel() > 0 || index.numel() == 0,
                     "take(): tried to take from an empty tensor");
-  Indices indices;
+  OptionalTensors indices;
   indices.push_back(index);
   return at::index(self.reshape({-1}), indices);
 }
@@ -124,7 +124,7 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
                     "put_(): Tried to put elements into an empty tensor");
   if (index.numel() == 0) return self;
   at::Tensor flat = self.contiguous().view({-1});
-  Indices indices;
+  OptionalTensors indices;
   indices.push_back(index.reshape({-1}));
   at::_index_put_impl_(flat, indices, source.reshape({-1}), accumulate, false);
   if (!self.is_contiguous()) self.copy_(flat.view(self.sizes()));
@@ -202,12 +202,12 @@ bool is_mask(const at::Tensor& index) {
 
 // Replaces masks by the coordinates of their true elements (the host reads their number), and moves
 // indices to the device of `self`.
-Indices expand_masks(const at::Tensor& self, const Indices& indices) {
+OptionalTensors expand_masks(const at::Tensor& self, const OptionalTensors& indices) {
   at::native::checkIndexTensorTypes(indices, true);
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
                     "too many indices for tensor of dimension ", self.dim(), " (got ",
                     indices.size(), ")");
-  Indices result;
+  OptionalTensors result;
   for (const std::optional<at::Tensor>& given : indices) {
     if (!given.has_value() || !given->defined()) {
       result.push_back(std::nullopt);
@@ -238,7 +238,7 @@ Indices expand_masks(const at::Tensor& self, const Indices& indices) {
 
 // The shape to which the indices broadcast. If they do not broadcast, raises an IndexError, as ATen
 // does.
-std::vector<int64_t> common_shape(const Indices& indices) {
+std::vector<int64_t> common_shape(const OptionalTensors& indices) {
   std::vector<int64_t> common;
   for (const std::optional<at::Tensor>& index : indices) {
     if (!index.has_value()) continue;
@@ -260,7 +260,7 @@ std::vector<int64_t> common_shape(const Indices& indices) {
 // Sizes and strides of a selection from a permuted tensor, which keeps the order of the remaining
 // dimensions; empty if the result is contiguous.
 std::optional<std::pair<ocltensor::Dims, ocltensor::Dims>> selected_layout(
-    const at::Tensor& self, const Indices& indices, const std::vector<int64_t>& common) {
+    const at::Tensor& self, const OptionalTensors& indices, const std::vector<int64_t>& common) {
   if (self.is_contiguous() || self.numel() == 0) return std::nullopt;
   std::vector<int64_t> chosen, rest;
   for (int64_t d = 0; d < self.dim(); ++d) {
@@ -287,8 +287,8 @@ std::optional<std::pair<ocltensor::Dims, ocltensor::Dims>> selected_layout(
   return std::pair(sizes, result);
 }
 
-at::Tensor index(const at::Tensor& self, const Indices& indices) {
-  const Indices plain_indices = expand_masks(self, indices);
+at::Tensor index(const at::Tensor& self, const OptionalTensors& indices) {
+  const OptionalTensors plain_indices = expand_masks(self, indices);
   const auto layout = selected_layout(self, plain_indices, common_shape(plain_indices));
   if (!layout.has_value())
     return Functional<at::_ops::index_Tensor, plugin_index>::call(self, plain_indices);
@@ -298,8 +298,8 @@ at::Tensor index(const at::Tensor& self, const Indices& indices) {
   return Out<at::_ops::index_Tensor_out, plugin_index>::call(self, plain_indices, out);
 }
 
-at::Tensor& index_out(const at::Tensor& self, const Indices& indices, at::Tensor& out) {
-  const Indices plain_indices = expand_masks(self, indices);
+at::Tensor& index_out(const at::Tensor& self, const OptionalTensors& indices, at::Tensor& out) {
+  const OptionalTensors plain_indices = expand_masks(self, indices);
   (void)common_shape(plain_indices);
   return Out<at::_ops::index_Tensor_out, plugin_index>::call(self, plain_indices, out);
 }

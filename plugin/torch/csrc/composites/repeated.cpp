@@ -11,7 +11,7 @@
 namespace torch_ocl {
 namespace {
 
-using Indices = c10::List<std::optional<at::Tensor>>;
+using OptionalTensors = c10::List<std::optional<at::Tensor>>;
 
 void warn(const char* name) {
   TORCH_WARN("Use of ", name,
@@ -87,7 +87,7 @@ at::Tensor sum_of_repetitions(const at::Tensor& numbers, at::IntArrayRef dims) {
 }
 
 // The last repetition that was written, for each element.
-at::Tensor chosen(const at::Tensor& self, at::IntArrayRef dims, const Indices& indices,
+at::Tensor chosen(const at::Tensor& self, at::IntArrayRef dims, const OptionalTensors& indices,
                   const at::Tensor& values) {
   at::Tensor numbers = self.contiguous();
   at::_index_put_impl_(numbers, indices, values, false, false);
@@ -102,8 +102,8 @@ at::Tensor chosen(const at::Tensor& self, at::IntArrayRef dims, const Indices& i
 }
 
 PluginOperator plugin_index_put("_index_put_impl.out");
-at::Tensor& index_put_impl_(at::Tensor& self, const Indices& indices, const at::Tensor& values,
-                            bool accumulate, bool unsafe) {
+at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices,
+                            const at::Tensor& values, bool accumulate, bool unsafe) {
   using Kernel = InPlace<at::_ops::_index_put_impl_, plugin_index_put>;
   if (!has_repeats(self)) return Kernel::call(self, indices, values, accumulate, unsafe);
   warn("index_put_");
