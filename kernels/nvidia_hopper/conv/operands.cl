@@ -4,8 +4,8 @@
 // matmul/bf16_parts.cl has the source and the bounds). If a number cannot be split, a word is set to `stop`,
 // and a kernel in plain float computes the convolution. 16-bit types, and float32 for TF32 (BF16_PARTS 1),
 // are copied.
-// Defines: TYPE f32, f16 or bf16; BF16_PARTS; NEAR (1: channels are contiguous); FOLD (1, without NEAR: taps
-// as channels); WIDE (channels of a tile of a map: 64, or 32 if there are at most as many).
+// Defines: TYPE f32, f16 or bf16; BF16_PARTS; NEAR (1: channels are contiguous); CELLS (1: a weight for maps
+// in cells); WIDE (channels of a tile of a map: 64, or 32 if there are at most as many).
 #include "conv_hopper_params.h"
 #include "bf16_parts.h"
 
@@ -60,13 +60,7 @@ INLINE Pixel pixel_at(int pixel, const ConvStageParams p) {
 }
 INLINE number number_at(__global const number *map, Pixel at, int c, const ConvStageParams p) {
   if (c >= p.channels) return NONE;
-#if FOLD
-  const int tap = c / p.fold_channels, x = at.x * p.fold_step + p.fold_low + tap * p.fold_delta;
-  if (x < 0 || x >= p.fold_width) return NONE;
-  return map[at.row + x * p.x_stride + (c - tap * p.fold_channels) * p.channel_stride];
-#else
   return map[at.row + at.x * p.x_stride + c * p.channel_stride];
-#endif
 }
 
 // Repacks a map. A work-group takes 64 pixels x WIDE channels; grid: tiles of pixels x 256, tiles of
@@ -138,6 +132,70 @@ __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
   report(refused, word_base, word_offset, stop);
 }
 
+// Repacks a map in cells. A work-group takes some cells x up to 512 of their numbers, whose places it finds
+// out first; a work-item eight numbers at a time. Grid: groups of cells x 256, parts of cells.
+#define PART 512
+__attribute__((reqd_work_group_size(256, 1, 1)))
+__kernel void stage_cells(__global void *bf16_parts_base, ulong bf16_parts_offset,
+                          __global const void *map_base, ulong map_offset, __global void *word_base,
+                          ulong word_offset, uint stop, const ConvStageCellsParams p) {
+  __global const number *map = (__global const number *)((__global const char *)map_base + map_offset);
+  __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;
+  __local long places[PART];
+  __local int2 pixels[PART];  // row and column in the cell; none has row -1
+  const int item = get_local_id(0), n0 = get_group_id(1) * PART, count = min(p.padded - n0, PART);
+  for (int n = item; n < count; n += 256) {
+    const int pixel = (n0 + n) / p.channels, r = pixel / p.columns, q = pixel - r * p.columns;
+    places[n] =
+        r * p.y_stride + q * p.x_stride + (n0 + n - pixel * p.channels) * p.channel_stride;
+    pixels[n] = (int2)(r < p.rows ? r : -1, q);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int eighths = count / 8, c0 = get_group_id(0) * p.cells_of_group;
+  const int end = min(p.cells_of_group, p.cells - c0) * eighths;
+  bool refused = false;
+  for (int i = item; i < end; i += 256) {
+    const int in_group = i / eighths, n = (i - in_group * eighths) * 8, cell = c0 + in_group;
+    const int row = cell / p.width, image = row / p.height;
+    const int y = (row - image * p.height) * p.step_y + p.low_y;
+    const int x = (cell - row * p.width) * p.step_x + p.low_x;
+    const bool inside = y >= 0 && y + p.rows <= p.map_height && x >= 0 && x + p.columns <= p.map_width;
+    __global const number *from = map + image * p.image_stride + y * p.y_stride + x * p.x_stride;
+    number v[8];
+    UNROLL for (int e = 0; e < 8; ++e) {
+      const int2 at = pixels[n + e];
+      const bool is_there = inside || (y + at.x >= 0 && y + at.x < p.map_height && x + at.y >= 0 &&
+                                       x + at.y < p.map_width);
+      v[e] = NONE;
+      if (at.x >= 0 && is_there) v[e] = from[places[n + e]];
+#if BF16_PARTS > 1
+      refused |= is_refused(v[e]);
+#endif
+    }
+    put8(bf16_parts, (ulong)cell * p.padded + n0 + n, (ulong)p.cells * p.padded, v);
+  }
+  report(refused, word_base, word_offset, stop);
+}
+
+// Inner number `inner` of a line of a weight.
+INLINE number weight_at(__global const number *weight, int row, int tap, int inner,
+                        const ConvStageWeightParams p) {
+  if (inner >= p.inner) return NONE;
+#if CELLS
+  const int cell = inner / p.cell, in_cell = inner - cell * p.cell, pixel = in_cell / p.cell_channels;
+  const int r = pixel / p.cell_columns, q = pixel - r * p.cell_columns;
+  const int y = tap * p.cell_rows + r, x = cell * p.cell_columns + q;
+  const int i = y / p.dilation_y, j = x / p.dilation_x;
+  if (r >= p.cell_rows || i >= p.window_y || j >= p.window_x || i * p.dilation_y != y ||
+      j * p.dilation_x != x)
+    return NONE;
+  inner = in_cell - pixel * p.cell_channels;
+#else
+  const int i = tap / p.row_taps, j = tap - i * p.row_taps;
+#endif
+  return weight[row * p.row_stride + i * p.y_stride + j * p.x_stride + inner * p.inner_stride];
+}
+
 // Repacks a weight. A work-group takes 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256,
 // tiles of inner numbers.
 #define LINES 32
@@ -152,15 +210,9 @@ __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offs
   const int item = get_local_id(0), l0 = get_group_id(0) * LINES, i0 = get_group_id(1) * TILE;
   {
     const int in_tile = item & 31, line = min(l0 + in_tile, p.lines - 1), row = line / p.taps;
-    const int tap = line - row * p.taps, r = tap / p.row_taps;
-    __global const number *from =
-        weight + row * p.row_stride + r * p.y_stride + (tap - r * p.row_taps) * p.x_stride;
     UNROLL for (int k = 0; k < 8; ++k) {
-      const int inner = (item >> 5) + 8 * k, fold = (i0 + inner) / p.fold_inner;
-      number v = NONE;
-      if (i0 + inner < p.inner)
-        v = from[(i0 + inner - fold * p.fold_inner) * p.inner_stride + fold * p.fold_stride];
-      tile[in_tile * 65 + inner] = v;
+      const int inner = (item >> 5) + 8 * k;
+      tile[in_tile * 65 + inner] = weight_at(weight, row, line - row * p.taps, i0 + inner, p);
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);

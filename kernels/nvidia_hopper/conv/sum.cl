@@ -55,12 +55,13 @@ __kernel void sum_weight(__global void *out_base, ulong out_offset, __global con
   const long row = get_global_id(1);
   const int tap = p.channels_last ? at / p.channels : at % taps,
             channel = p.channels_last ? at % p.channels : at / taps;
+  const int i = tap / p.row_positions, j = tap - i * p.row_positions;
+  const int y = i * p.dilation_y, x = j * p.dilation_x, cell_y = y / p.cell_rows, cell_x = x / p.cell_columns;
+  const int in_cell = (y - cell_y * p.cell_rows) * p.cell_columns + x - cell_x * p.cell_columns;
   const float sum =
       sum_of_pieces((__global const float *)((__global const char *)pieces_base + pieces_offset) +
-                        (row * taps + tap) * p.tap_channels + channel,
+                        row * p.sums + cell_y * p.row_sums + cell_x * p.cell + in_cell * p.channels + channel,
                     p);
-  const int i = tap / p.row_positions, fold = channel / p.fold_channels;
   STORE(TYPE, AT(TYPE, out_base, out_offset),
-        row * p.out_image + i * p.out_y + (tap - i * p.row_positions) * p.out_x + fold * p.out_fold +
-            (channel - fold * p.fold_channels) * p.out_channel, sum);
+        row * p.out_image + i * p.out_y + j * p.out_x + channel * p.out_channel, sum);
 }

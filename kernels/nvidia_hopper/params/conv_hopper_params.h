@@ -29,34 +29,45 @@ typedef struct {
 } ConvHopperParams;
 
 // Bf16 parts of a map, channels last: [bf16 part][image][y][x][padded], with zeros from channel `channels`
-// on. Folded, channel t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x fold_step +
-// fold_low + t fold_delta), or zero outside of its rows of fold_width.
+// on.
 typedef struct {
   tk_i64 image_stride, channel_stride, y_stride, x_stride;  // of the map
   tk_i32 pixels;                                            // of all images; a bf16 part has that many lines
   tk_i32 channels, padded, height, width;
-  tk_i32 fold_channels, fold_step, fold_low, fold_delta, fold_width;
 } ConvStageParams;
 
-// Bf16 parts of a weight: [bf16 part][row][tap][padded]. `fold_inner` inner numbers (all, if not folded)
-// belong to one tap.
+// Bf16 parts of a map in cells (nvidia_hopper/conv/cells.h): [bf16 part][image][y][x][padded]. Number (r
+// columns + q) channels + c of cell (y, x) is channel c of the map's element (y step_y + low_y + r, x step_x
+// + low_x + q), or zero outside of map_height x map_width.
+typedef struct {
+  tk_i64 image_stride, channel_stride, y_stride, x_stride;  // of the map
+  tk_i32 cells;                                             // of all images
+  tk_i32 rows, columns, channels, padded;                   // of a cell
+  tk_i32 height, width;                                     // of an image, in cells
+  tk_i32 step_y, step_x, low_y, low_x, map_height, map_width;
+  tk_i32 cells_of_group;                                    // that a work-group repacks
+} ConvStageCellsParams;
+
+// Bf16 parts of a weight: [bf16 part][row][tap][padded]. For maps in cells, tap t has the numbers of the
+// window's cells side by side, each of `cell` numbers with its padding: number (r cell_columns + q)
+// cell_channels + c of cell x belongs to channel c at (t cell_rows + r, x cell_columns + q) of the window,
+// which has an element at multiples of the dilation.
 typedef struct {
   tk_i64 row_stride, inner_stride, y_stride, x_stride;  // of the weight
-  tk_i64 fold_stride;                                   // from tap to tap of the folded dimension
   tk_i32 lines;                                         // rows x taps
-  tk_i32 taps, row_taps, inner, padded, fold_inner;
+  tk_i32 taps, row_taps, inner, padded;
+  tk_i32 cell, cell_rows, cell_columns, cell_channels, window_y, window_x, dilation_y, dilation_x;
 } ConvStageWeightParams;
 
-// Sums of pieces: [piece][image][channel][position], or channels last; of a weight [piece][row][tap][line /
-// taps].
+// Sums of pieces: [piece][image][channel][position], or channels last; of a weight [piece][row][line], where
+// a line has `row_sums` for each row of taps, of which each cell has `cell` (without cells a tap).
 typedef struct {
   tk_i64 piece;                                   // elements of one piece
   tk_i64 out_image, out_y, out_x, out_channel;    // of the result; a weight: its row, y, x and channel
-  tk_i64 out_fold;                                // a weight: from tap to tap of what is folded
   tk_i64 bias_stride;
   tk_i32 pieces, channels, positions, row_positions;  // a weight: channels, taps, taps in a row
-  tk_i32 tap_channels;  // a weight: channels of a tap in a line, with the padding
   tk_i32 channels_last, has_bias;
-  tk_i32 fold_channels;                               // a weight: of one tap
+  tk_i32 row_sums, cell, cell_rows, cell_columns, dilation_y, dilation_x;  // a weight
+  tk_i64 sums;                                                             // a weight: of a row
 } ConvSumParams;
 #endif

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 
 #include "call/proof_numbers.h"
 #include "conv_engine.h"
@@ -205,6 +206,45 @@ TEST_F(ConvHopperChain, StagedOperandsAndSumsAreConvolutions) {
             check_shape(shape, direction, kind, channels_last ? 3 : 1);
           if (HasFailure()) return;
         }
+}
+
+// Windows of any size, stride, padding and dilation over few channels, which are staged in cells.
+TEST_F(ConvHopperChain, CellsOfFewChannelsAreConvolutions) {
+  std::mt19937 random(20261127);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  int in_cells = 0;
+  for (int i = 0; i < 40; ++i) {
+    ConvShape shape{.batch = draw(1, 3),
+                    .big = draw(1, 6),
+                    .small = draw(1, 20),
+                    .y = 0,
+                    .x = 0,
+                    .window_y = draw(1, 7),
+                    .window_x = draw(1, 7)};
+    shape.stride_y = draw(1, 4);
+    shape.stride_x = draw(1, 4);
+    shape.pad_y = draw(0, 3);
+    shape.pad_x = draw(0, 3);
+    shape.dilation_y = i % 3 == 0 ? draw(1, 3) : 1;
+    shape.dilation_x = i % 3 == 0 ? draw(1, 3) : 1;
+    shape.y = draw(0, 9) + (shape.window_y - 1) * shape.dilation_y + 1;
+    shape.x = draw(0, 9) + (shape.window_x - 1) * shape.dilation_x + 1;
+    shape.channels_last = i % 2 == 0;
+    SCOPED_TRACE(testing::Message()
+                 << shape.batch << " " << shape.big << " " << shape.small << ", map " << shape.y
+                 << " x " << shape.x << ", window " << shape.window_y << " x " << shape.window_x
+                 << ", stride " << shape.stride_y << " x " << shape.stride_x << ", padding "
+                 << shape.pad_y << " x " << shape.pad_x << ", dilation " << shape.dilation_y
+                 << " x " << shape.dilation_x);
+    in_cells += cells_of(conv_params_of(shape)).has_value() ? 1 : 0;
+    const Kind kind = i % 5 == 4 ? Kind::Bf16x3 : Kind::Half;
+    check_shape(shape, conv::Direction::Forward, kind, i % 2 + 1);
+    check_shape(shape, conv::Direction::Weight, kind, i % 2 + 1);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(in_cells, 20);
 }
 
 // The self-test expects what a plain kernel gives, and notices what it does not.

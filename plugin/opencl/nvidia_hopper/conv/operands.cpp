@@ -19,12 +19,12 @@ constexpr int64_t kItems = 256;
 int64_t padded(int64_t channels) { return divide_up(channels, kPadding) * kPadding; }
 bool is_step(int64_t bytes) { return bytes > 0 && bytes < kMostStep && bytes % kLineBytes == 0; }
 
-// A view of the big or the small tensor.
+// A view of the big or the small tensor; with cells, these are its pixels.
 struct MapView {
   tb_address address;
   int64_t images, channels, y, x;
   const tk_i64* strides;
-  const ConvHopperFold* fold;  // or nullptr
+  const ConvHopperCells* cells;  // or nullptr
   int64_t pixels() const { return images * y * x; }
   std::array<int64_t, 8> layout() const {
     return {images, channels, y, x, strides[0], strides[1], strides[3], strides[4]};
@@ -32,8 +32,9 @@ struct MapView {
 };
 MapView big_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
-  const ConvHopperFold* fold = p.is_folded() ? &p.fold : nullptr;
-  return {p.big, g.batch, g.big_channels, g.in[1], g.in[2], g.big_strides, fold};
+  if (!p.cells) return {p.big, g.batch, g.big_channels, g.in[1], g.in[2], g.big_strides, nullptr};
+  const int64_t row = g.out[2] + p.cells->run - 1;
+  return {p.big, g.batch, p.cells->numbers(), g.in[1], row, g.big_strides, &*p.cells};
 }
 MapView small_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
@@ -44,7 +45,7 @@ MapView small_view(const ConvHopperProblem& p) {
 // stride.
 std::optional<ConvHopperMap> readable(const MapView& v, Kind kind) {
   const int64_t item = item_of(kind);
-  if (bf16_parts_of(kind) > 1 || v.fold != nullptr || v.address % kLineBytes != 0 ||
+  if (bf16_parts_of(kind) > 1 || v.cells != nullptr || v.address % kLineBytes != 0 ||
       v.strides[1] != 1)
     return std::nullopt;
   const int64_t nearest = v.x > 1        ? v.strides[4]
@@ -62,14 +63,14 @@ bool is_one_line(const ConvHopperMap& m) {
   return m.y_step == m.x * m.x_step && m.image_step == m.y * m.y_step;
 }
 
-ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, const MapView& v,
-                    const matmul::Guard& guard, std::vector<Scratch>& memory) {
+ConvHopperMap stage_pixels(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                           const MapView& v, const matmul::Guard& guard,
+                           std::vector<Scratch>& memory) {
   const int64_t line = padded(v.channels), item = item_of(kind);
   memory.push_back(
       call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
   const Scratch& bf16_parts = memory.back();
   const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
-  const ConvHopperFold fold = v.fold != nullptr ? *v.fold : ConvHopperFold{};
   const ConvStageParams params{.image_stride = v.strides[0],
                                .channel_stride = v.strides[1],
                                .y_stride = v.strides[3],
@@ -78,17 +79,11 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
                                .channels = i32(v.channels),
                                .padded = i32(line),
                                .height = i32(v.y),
-                               .width = i32(v.x),
-                               .fold_channels = i32(fold.channels),
-                               .fold_step = i32(fold.step),
-                               .fold_low = i32(fold.low),
-                               .fold_delta = i32(fold.delta),
-                               .fold_width = i32(fold.width)};
+                               .width = i32(v.x)};
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::BF16_PARTS, bf16_parts_of(kind));
   const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
-  d.set(define::NEAR, v.fold == nullptr && v.strides[1] == 1).set(define::FOLD, v.fold != nullptr);
-  d.set(define::WIDE, wide);
+  d.set(define::NEAR, v.strides[1] == 1).set(define::CELLS, false).set(define::WIDE, wide);
   call.launch(kernels::nvidia_hopper::conv::operands::stage_map, d,
               {.bf16_parts = bf16_parts,
                .map = MemoryRange(v.address, 0, 1),
@@ -98,6 +93,57 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
       .run({divide_up(v.pixels(), kTilePixels) * kItems, divide_up(line, wide), 1}, {kItems, 1, 1});
   const int64_t step = line * item;
   return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
+}
+
+ConvHopperMap stage_cells(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                          const MapView& v, const matmul::Guard& guard,
+                          std::vector<Scratch>& memory) {
+  constexpr int64_t kPart = 512;           // numbers, as in operands.cl
+  constexpr int64_t kGroupEighths = 2048;  // of a work-group: eight for each work-item
+  const ConvHopperCells& cells = *v.cells;
+  const int64_t line = cells.padded(), item = item_of(kind);
+  memory.push_back(
+      call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
+  const Scratch& bf16_parts = memory.back();
+  const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
+  const int64_t group = kGroupEighths / (std::min(line, kPart) / kPadding);
+  const ConvStageCellsParams params{.image_stride = v.strides[0],
+                                    .channel_stride = v.strides[1],
+                                    .y_stride = v.strides[3],
+                                    .x_stride = v.strides[4],
+                                    .cells = i32(v.pixels()),
+                                    .rows = i32(cells.rows),
+                                    .columns = i32(cells.columns),
+                                    .channels = i32(cells.channels),
+                                    .padded = i32(line),
+                                    .height = i32(v.y),
+                                    .width = i32(v.x),
+                                    .step_y = i32(cells.step_y),
+                                    .step_x = i32(cells.step_x),
+                                    .low_y = i32(cells.low_y),
+                                    .low_x = i32(cells.low_x),
+                                    .map_height = i32(cells.height),
+                                    .map_width = i32(cells.width),
+                                    .cells_of_group = i32(group)};
+  Defines d;
+  d.type(define::TYPE, p.dtype).set(define::BF16_PARTS, bf16_parts_of(kind));
+  d.set(define::NEAR, true).set(define::CELLS, false).set(define::WIDE, kTileChannels);
+  call.launch(kernels::nvidia_hopper::conv::operands::stage_cells, d,
+              {.bf16_parts = bf16_parts,
+               .map = MemoryRange(v.address, 0, 1),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .p = params})
+      .run({divide_up(v.pixels(), group) * kItems, divide_up(line, kPart), 1}, {kItems, 1, 1});
+  const int64_t step = line * item;
+  return {.address = bf16_parts.address(),
+          .channels = cells.run * line,
+          .x = v.x - (cells.run - 1),
+          .y = v.y,
+          .images = v.images,
+          .x_step = step,
+          .y_step = step * v.x,
+          .image_step = step * v.x * v.y};
 }
 
 // What the gradients of the call share; nullptr: nothing, or another provider's.
@@ -113,11 +159,12 @@ ConvHopperShared* shared_of(const conv::Problem& p) {
 ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                          const MapView& v, const matmul::Guard& guard,
                          std::vector<Scratch>& memory) {
+  const auto make = v.cells != nullptr ? stage_cells : stage_pixels;
   ConvHopperShared* shared = shared_of(p);
-  if (shared == nullptr) return stage(call, p, kind, v, guard, memory);
+  if (shared == nullptr) return make(call, p, kind, v, guard, memory);
   for (const ConvHopperShared::Staged& s : shared->maps)
     if (s.address == v.address && s.layout == v.layout() && s.kind == kind) return s.map;
-  const ConvHopperMap map = stage(call, p, kind, v, guard, shared->memory);
+  const ConvHopperMap map = make(call, p, kind, v, guard, shared->memory);
   shared->maps.push_back({v.address, v.layout(), kind, map});
   return map;
 }
@@ -134,7 +181,7 @@ struct WeightView {
   tb_address address;
   int64_t rows, inner, y, x;
   int64_t row_stride, inner_stride, y_stride, x_stride;
-  int64_t fold_inner;  // numbers of one of the folded taps, or `inner`
+  const ConvHopperCells* cells;  // or nullptr
   int64_t taps() const { return y * x; }
 };
 WeightView weight_view(const ConvHopperProblem& p) {
@@ -150,15 +197,13 @@ WeightView weight_view(const ConvHopperProblem& p) {
           s[data ? 0 : 1],
           s[3],
           s[4],
-          p.is_folded() ? p.fold.channels
-          : data        ? g.small_channels
-                        : g.big_channels};
+          p.cells ? &*p.cells : nullptr};
 }
 
 std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
   const int64_t item = item_of(kind);
   if (bf16_parts_of(kind) > 1 || v.address % kLineBytes != 0 || v.inner_stride != 1 ||
-      v.fold_inner != v.inner)
+      v.cells != nullptr)
     return std::nullopt;
   const bool one_line = v.y == 1 || v.x == 1 || v.y_stride == v.x * v.x_stride;
   const int64_t tap = v.x > 1 ? v.x_stride : v.y > 1 ? v.y_stride : padded(v.inner);
@@ -174,22 +219,30 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
   const int64_t line = padded(v.inner), item = item_of(kind), lines = v.rows * v.taps();
   memory.push_back(call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * lines * line * item)));
   const Scratch& bf16_parts = memory.back();
+  const ConvHopperCells cells = v.cells != nullptr ? *v.cells : ConvHopperCells{};
+  const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
   const ConvStageWeightParams params{.row_stride = v.row_stride,
                                      .inner_stride = v.inner_stride,
                                      .y_stride = v.y_stride,
                                      .x_stride = v.x_stride,
-                                     .fold_stride = v.x_stride,
-                                     .lines = static_cast<tk_i32>(lines),
-                                     .taps = static_cast<tk_i32>(v.taps()),
-                                     .row_taps = static_cast<tk_i32>(v.x),
-                                     .inner = static_cast<tk_i32>(v.inner),
-                                     .padded = static_cast<tk_i32>(line),
-                                     .fold_inner = static_cast<tk_i32>(v.fold_inner)};
+                                     .lines = i32(lines),
+                                     .taps = i32(v.taps()),
+                                     .row_taps = i32(v.x),
+                                     .inner = i32(v.inner),
+                                     .padded = i32(line),
+                                     .cell = i32(cells.padded()),
+                                     .cell_rows = i32(cells.rows),
+                                     .cell_columns = i32(cells.columns),
+                                     .cell_channels = i32(cells.channels),
+                                     .window_y = i32(cells.window_y),
+                                     .window_x = i32(cells.window_x),
+                                     .dilation_y = i32(cells.dilation_y),
+                                     .dilation_x = i32(cells.dilation_x)};
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::BF16_PARTS, bf16_parts_of(kind))
       .set(define::NEAR, false)
-      .set(define::FOLD, false)
+      .set(define::CELLS, v.cells != nullptr)
       .set(define::WIDE, kTileChannels);
   call.launch(kernels::nvidia_hopper::conv::operands::stage_weight, d,
               {.bf16_parts = bf16_parts,

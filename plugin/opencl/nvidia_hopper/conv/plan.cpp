@@ -125,9 +125,7 @@ ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin) {
   return a;
 }
 
-ConvHopperProblem::ConvHopperProblem(const conv::Problem& p)
-    : conv::Problem(p), fold{1, p.params.big_channels, 1, 0, 1, p.params.in[2]} {
-  constexpr int64_t kFew = 16;
+ConvHopperProblem::ConvHopperProblem(const conv::Problem& p) : conv::Problem(p) {
   ConvParams& g = params;
   if (direction == conv::Direction::Data) return;
   for (size_t d = 1; d < 3; ++d) {
@@ -137,12 +135,8 @@ ConvHopperProblem::ConvHopperProblem(const conv::Problem& p)
     g.stride[d] = 1;
     g.dilation[d] = 1;
   }
-  if (g.big_channels >= kFew || g.window[2] == 1 || g.groups != 1) return;
-  fold = {g.window[2], g.big_channels, g.stride[2], -g.padding[2], g.dilation[2], g.in[2]};
-  g.big_channels *= fold.taps;
-  g.in[2] = g.out[2];
-  g.window[2] = g.stride[2] = g.dilation[2] = 1;
-  g.padding[2] = 0;
+  cells = cells_of(g);
+  if (cells) g = params_of_cells(*cells, g);
 }
 
 std::vector<ConvHopperProduct> conv_hopper_products(const ConvHopperProblem& p, Kind kind,
@@ -175,7 +169,8 @@ const char* refuse_hopper_geometry(const ConvHopperProblem& p, Kind kind) {
   if (g.groups != 1) return "there are groups";
   if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
     return "there are three dimensions";
-  const int64_t in = g.in[1] * g.in[2], out = g.out[1] * g.out[2], taps = g.window[1] * g.window[2];
+  const int64_t row = g.in[2] + (p.cells ? p.cells->run - 1 : 0);
+  const int64_t in = g.in[1] * row, out = g.out[1] * g.out[2], taps = g.window[1] * g.window[2];
   if (g.batch == 0 || in == 0 || out == 0 || taps == 0 || g.big_channels * g.small_channels == 0)
     return "nothing to sum";
   constexpr int64_t kMostChannels = (1 << 16) - 1;

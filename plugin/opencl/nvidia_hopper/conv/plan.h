@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cells.h"
 #include "conv_hopper_params.h"
 #include "nvidia_hopper/matmul/tiles.h"
 #include "ops/conv/conv.h"
@@ -23,21 +25,12 @@ inline int64_t bf16_parts_of(ConvHopperKind k) {
 inline int64_t item_of(ConvHopperKind k) { return k == ConvHopperKind::Tf32 ? 4 : 2; }  // bytes
 inline int64_t block_of(ConvHopperKind k) { return 128 / item_of(k); }  // channels of a copy
 
-// With few channels most of a copy would be zeros. Where a window's rows have more taps, these
-// become channels of a map that has a pixel for each of the row's positions: tap t of channel c is
-// channel t * channels + c, and pixel (y, x) takes it from element x * step + low + t * delta of
-// row y.
-struct ConvHopperFold {
-  int64_t taps, channels, step, low, delta, width;  // of the big tensor
-};
-
 // A problem in the kernel's form: for a window of one element with a stride the map consists of
-// every stride-th element, and few channels are folded. `fold` has one tap if they are not.
+// every stride-th element, and few channels are staged in cells.
 struct ConvHopperProblem : conv::Problem {
   ConvHopperProblem(
-      const conv::Problem& p);  // NOLINT(google-explicit-constructor): the same problem
-  ConvHopperFold fold;
-  bool is_folded() const { return fold.taps > 1; }
+      const conv::Problem& p);           // NOLINT(google-explicit-constructor): the same problem
+  std::optional<ConvHopperCells> cells;  // then `params` are those of the window of cells
 };
 
 // How kernels/nvidia_hopper/conv/convolution.cl is specialised.
@@ -72,7 +65,8 @@ ConvHopperAxis forward_hopper_axis(const ConvParams& g, size_t d);
 ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin);
 
 // A map with windows in the engine's form, channels last: sizes, and strides in bytes. Bf16 parts
-// follow each other as further images.
+// follow each other as further images. Pixels of cells overlap: their channels are more than a
+// step.
 struct ConvHopperMap {
   tb_address address;
   int64_t channels, x, y, images;

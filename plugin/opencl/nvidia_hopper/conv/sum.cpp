@@ -74,13 +74,24 @@ void ConvHopperResult::finish(const OpCall& call, const matmul::Guard& guard) co
   params.out_x = strides[4] * (weight ? 1 : product_.x.spread);
   params.bias_stride = g.bias_stride;
   params.pieces = i32(product_.tiles.pieces);
-  params.channels = i32(weight ? g.big_channels : product_.n);
+  params.channels = i32(product_.n);
   const ConvHopperAxis &y = product_.y, &x = product_.x;
-  params.positions = i32(weight ? y.taps * x.taps : y.positions * x.positions);
-  params.row_positions = i32(weight ? x.taps : x.positions);
-  params.out_fold = strides[4];
-  params.fold_channels = i32(problem_.is_folded() ? problem_.fold.channels : params.channels);
-  params.tap_channels = i32(weight ? product_.n / params.positions : 0);
+  params.positions = i32(y.positions * x.positions);
+  params.row_positions = i32(x.positions);
+  if (weight) {
+    const ConvHopperCells cells = problem_.cells.value_or(ConvHopperCells::each_pixel(g));
+    const int64_t line = product_.n / (y.taps * x.taps);  // of a tap
+    params.channels = i32(cells.channels);
+    params.positions = i32(cells.window_y * cells.window_x);
+    params.row_positions = i32(cells.window_x);
+    params.sums = product_.n;
+    params.row_sums = i32(line * x.taps);
+    params.cell = i32(problem_.cells ? cells.padded() : line);
+    params.cell_rows = i32(cells.rows);
+    params.cell_columns = i32(cells.columns);
+    params.dilation_y = i32(cells.dilation_y);
+    params.dilation_x = i32(cells.dilation_x);
+  }
   params.channels_last = channels_last_;
   params.has_bias = !weight && problem_.bias.has_value();
   Defines d;
