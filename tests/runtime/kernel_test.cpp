@@ -54,6 +54,22 @@ TEST(CustomKernels, BindTensorsNumbersListsAndBytes) {
   EXPECT_THAT(out.to_vector<float>(), ElementsAre(7.f, 7.f, 7.f, 7.f));
 }
 
+// Kernels of the plugin may bring declarations of the functions that they use; others have all.
+TEST(CustomKernels, HaveAllFunctionsOfOpenCL) {
+  const auto all = ot::KernelLibrary::compile(R"(
+__kernel void f(__global float *out, __global const float *in) {
+  const size_t i = get_global_id(0);
+  const float4 v = vload4(i, in);
+  const int4 near = convert_int4_sat_rtp(v);
+  out[i] = dot(v, convert_float4(near)) + native_recip(4.0f) + mad24(near.x, 2, near.y);
+}
+)");
+  const ot::Tensor in = ot::tensor(std::vector<float>{0.5f, 1, -1.5f, 2}, {4}, "ocl");
+  const ot::Tensor out = ot::zeros({1}, {ot::DType::Float32, "ocl"});
+  all.kernel("f").launch({out, in}, {1});
+  EXPECT_FLOAT_EQ(out.to_vector<float>()[0], 0.5f + 1 + 1.5f + 4 + 0.25f + 3);
+}
+
 TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
   EXPECT_THAT([] { ot::KernelLibrary::compile("__kernel void f() {\n  not_a_type x;\n}\n"); },
               ThrowsMessage<ot::Error>(HasSubstr("line 2:   not_a_type x;")));

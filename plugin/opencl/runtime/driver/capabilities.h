@@ -43,6 +43,7 @@ struct Capabilities {
   bool finish_waits = true;          // clFinish waits for all commands of its queue
   bool launch_thread = false;        // streams submit launches by threads of their own
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
+  bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";

@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "kernel_sources.h"
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
 #include "runtime/driver/caps.h"
@@ -62,6 +63,13 @@ void tell_progress(const char* what) {
                 build_counters().builds.load(), static_cast<double>(building_ns) / 1e9);
 }
 
+constexpr const char* kWithoutDeclarations = " -D_OPENCL_H_";
+const std::string& declarations() {
+  static const std::string& text =
+      *new std::string(text_of(kernel_sources::include_pocl_declarations_h));
+  return text;
+}
+
 }  // namespace
 
 BuildCounters& build_counters() {
@@ -103,6 +111,43 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   building_ns += elapsed;
   logging::debug("program", "built {} in {:.1f} ms", what, static_cast<double>(elapsed) / 1e6);
   return program;
+}
+
+// PoCL includes clang's declarations unless the macro by which they guard themselves is defined.
+bool ProgramCache::takes_declarations() {
+  std::call_once(asked_for_declarations_, [this] {
+    if (!caps_.slow_declarations || caps_.fp16_arithmetic) return;  // ours have no half
+    const std::string text = declarations() +
+                             "__kernel void f(__global float *x) {\n"
+                             "  const size_t i = get_global_id(0);\n"
+                             "  vstore16(exp(vload16(i, x)), i, x);\n"
+                             "}\n";
+    const char* lines = text.c_str();
+    cl_int code = CL_SUCCESS;
+    const Handle<cl_program> program(
+        cl().clCreateProgramWithSource(context_, 1, &lines, nullptr, &code));
+    takes_declarations_ = code == CL_SUCCESS &&
+                          cl().clBuildProgram(program.get(), 1, &device_,
+                                              (caps_.build_options + kWithoutDeclarations).c_str(),
+                                              nullptr, nullptr) == CL_SUCCESS;
+    if (!takes_declarations_)
+      logging::debug("program", "{} does not compile with declarations of ours", caps_.name);
+  });
+  return takes_declarations_;
+}
+
+Handle<cl_program> ProgramCache::build_kernels(const Text& text, const char* what) {
+  if (takes_declarations()) {
+    try {
+      return build(declarations() + text.source, text.options + kWithoutDeclarations, what);
+    } catch (const Error& error) {
+      if (error.status() != TB_E_COMPILE) throw;
+      logging::warning("program",
+                       "{} needs what pocl_declarations.h lacks; it is compiled again without: {}",
+                       what, error.what());
+    }
+  }
+  return build(text.source, text.options, what);
 }
 
 Handle<cl_program> ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
@@ -158,7 +203,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* wha
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
     if (auto program = load(key, text.options, what)) return program;
-  auto program = build(text.source, text.options, what);
+  auto program = build_kernels(text, what);
   save(key, program.get());
   return program;
 }
@@ -182,8 +227,7 @@ void ProgramCache::build_ahead(const Source& source, const std::string& defines)
   const Text text = text_of(source, defines);
   const auto key = disk_key(text);
   const disk_cache::Claim claim(key, std::chrono::milliseconds(0));
-  if (claim.held() && !disk_cache::contains(key))
-    save(key, build(text.source, text.options, source.path).get());
+  if (claim.held() && !disk_cache::contains(key)) save(key, build_kernels(text, source.path).get());
 }
 
 bool ProgramCache::has(const Source& source, const Defines& defines) {

@@ -62,6 +62,9 @@ class ProgramCache {
   Text text_of(const Source& source, const std::string& defines) const;
   disk_cache::Key disk_key(const Text& text) const;
   Handle<cl_program> load_or_build(const Text& text, const char* what);
+  // With short declarations of OpenCL C's functions, where these help.
+  Handle<cl_program> build_kernels(const Text& text, const char* what);
+  bool takes_declarations();
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
   Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: refused
   void save(const disk_cache::Key& key, cl_program program);
@@ -73,6 +76,8 @@ class ProgramCache {
   cl_device_id device_;
   const Capabilities& caps_;
   const int index_;
+  std::once_flag asked_for_declarations_;
+  bool takes_declarations_ = false;
   std::mutex mutex_;
   std::unordered_map<disk_cache::Key, std::shared_ptr<Slot>, disk_cache::KeyHash> programs_;
 };
