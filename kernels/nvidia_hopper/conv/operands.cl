@@ -177,23 +177,32 @@ __kernel void stage_cells(__global void *bf16_parts_base, ulong bf16_parts_offse
   report(refused, word_base, word_offset, stop);
 }
 
-// Inner number `inner` of a line of a weight.
-INLINE number weight_at(__global const number *weight, int row, int tap, int inner,
+// The lines of a weight in the order of its memory: row by row, or tap by tap if rows are neighbours.
+typedef struct {
+  int row, tap;
+} WeightLine;
+INLINE WeightLine weight_line(int index, const ConvStageWeightParams p) {
+  const int size = p.rows ? p.rows : p.taps, whole = index / size, rest = index - whole * size;
+  WeightLine line = {p.rows ? rest : whole, p.rows ? whole : rest};
+  return line;
+}
+// Inner number `inner` of a line.
+INLINE number weight_at(__global const number *weight, WeightLine line, int inner,
                         const ConvStageWeightParams p) {
   if (inner >= p.inner) return NONE;
 #if CELLS
   const int cell = inner / p.cell, in_cell = inner - cell * p.cell, pixel = in_cell / p.cell_channels;
   const int r = pixel / p.cell_columns, q = pixel - r * p.cell_columns;
-  const int y = tap * p.cell_rows + r, x = cell * p.cell_columns + q;
+  const int y = line.tap * p.cell_rows + r, x = cell * p.cell_columns + q;
   const int i = y / p.dilation_y, j = x / p.dilation_x;
   if (r >= p.cell_rows || i >= p.window_y || j >= p.window_x || i * p.dilation_y != y ||
       j * p.dilation_x != x)
     return NONE;
   inner = in_cell - pixel * p.cell_channels;
 #else
-  const int i = tap / p.row_taps, j = tap - i * p.row_taps;
+  const int i = line.tap / p.row_taps, j = line.tap - i * p.row_taps;
 #endif
-  return weight[row * p.row_stride + i * p.y_stride + j * p.x_stride + inner * p.inner_stride];
+  return weight[line.row * p.row_stride + i * p.y_stride + j * p.x_stride + inner * p.inner_stride];
 }
 
 // Repacks a weight. A work-group takes 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256,
@@ -209,22 +218,24 @@ __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offs
   __local number tile[LINES * 65];
   const int item = get_local_id(0), l0 = get_group_id(0) * LINES, i0 = get_group_id(1) * TILE;
   {
-    const int in_tile = item & 31, line = min(l0 + in_tile, p.lines - 1), row = line / p.taps;
+    const int in_tile = item & 31;
+    const WeightLine line = weight_line(min(l0 + in_tile, p.lines - 1), p);
     UNROLL for (int k = 0; k < 8; ++k) {
       const int inner = (item >> 5) + 8 * k;
-      tile[in_tile * 65 + inner] = weight_at(weight, row, line - row * p.taps, i0 + inner, p);
+      tile[in_tile * 65 + inner] = weight_at(weight, line, i0 + inner, p);
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  const int line = l0 + (item >> 3), inner = i0 + (item & 7) * 8;
+  const int index = l0 + (item >> 3), inner = i0 + (item & 7) * 8;
   bool refused = false;
-  if (line < p.lines && inner < p.padded) {
+  if (index < p.lines && inner < p.padded) {
+    const WeightLine line = weight_line(index, p);
     number v[8];
     UNROLL for (int e = 0; e < 8; ++e) v[e] = tile[(item >> 3) * 65 + (item & 7) * 8 + e];
 #if BF16_PARTS > 1
     UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);
 #endif
-    put8(bf16_parts, (ulong)line * p.padded + inner, (ulong)p.lines * p.padded, v);
+    put8(bf16_parts, (line.row * (ulong)p.taps + line.tap) * p.padded + inner, (ulong)p.lines * p.padded, v);
   }
   report(refused, word_base, word_offset, stop);
 }

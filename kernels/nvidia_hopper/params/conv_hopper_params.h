@@ -56,6 +56,7 @@ typedef struct {
   tk_i64 row_stride, inner_stride, y_stride, x_stride;  // of the weight
   tk_i32 lines;                                         // rows x taps
   tk_i32 taps, row_taps, inner, padded;
+  tk_i32 rows;  // if they are neighbours in memory; else 0
   tk_i32 cell, cell_rows, cell_columns, cell_channels, window_y, window_x, dilation_y, dilation_x;
 } ConvStageWeightParams;
 

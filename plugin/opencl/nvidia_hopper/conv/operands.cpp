@@ -230,6 +230,7 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
                                      .row_taps = i32(v.x),
                                      .inner = i32(v.inner),
                                      .padded = i32(line),
+                                     .rows = v.row_stride == 1 ? i32(v.rows) : 0,
                                      .cell = i32(cells.padded()),
                                      .cell_rows = i32(cells.rows),
                                      .cell_columns = i32(cells.columns),
