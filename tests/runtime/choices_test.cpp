@@ -144,7 +144,7 @@ const Row kRows[] = {
      [] {
        (void)ot::upsample_nearest2d(ramp({1, 2, 4, 4}), {8, 8});
      },
-     "upsample.rows", "upsample.planes", "another was preferred", kManyItems},
+     "upsample.rows", "upsample.nearest", "another was preferred", kManyItems},
     {"arg", [] { (void)ot::argmax(rows(), 1); }, "arg.cpu", "arg.gpu"},
     {"layer_norm", [] { (void)layer_norm(); }, "layer_norm.cpu", "layer_norm.gpu"},
     {"layer_norm_backward",

@@ -37,18 +37,18 @@ struct Upsampling {
   UpsampleParams p;
 };
 
+// `pieces`: of the work, one after the other.
 template <typename Arguments>
-void launch_upsampling(const OpCall& call, const Upsampling& what,
-                       const KernelOf<Arguments>& kernel) {
+void launch_upsampling(const OpCall& call, const Upsampling& what, int64_t pieces,
+                       const KernelOf<Arguments>& kernel, Defines d = {}) {
   const DType type = what.in.dtype();
   const int64_t elements = what.out.numel();
-  Defines d;
   d.type(define::A, type).set(define::FLOATING, is_floating(type));
   d.set(define::LINEAR, what.mode != Mode::Nearest)
       .set(define::CORNERS, what.mode == Mode::AlignedCorners);
   d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
   UpsampleParams p = what.p;
-  p.pieces = by_style(call, elements / what.out.size(-1), elements);
+  p.pieces = pieces;
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   call.launch(kernel, d, {.target = what.out, .source = what.in, .p = p})
@@ -61,17 +61,41 @@ const char* refuse_rows(const OpCall&, const Upsampling& what) {
 }
 void run_rows(const OpCall& call, const Upsampling& what) {
   namespace kernel = kernels::upsample::upsample_cpu;
-  launch_upsampling(call, what, what.backward ? kernel::backward : kernel::forward);
+  launch_upsampling(call, what, what.out.numel() / what.out.size(-1),
+                    what.backward ? kernel::backward : kernel::forward);
 }
 void run_planes(const OpCall& call, const Upsampling& what) {
   namespace kernel = kernels::upsample::upsample;
-  launch_upsampling(call, what, what.backward ? kernel::backward : kernel::forward);
+  const int64_t elements = what.out.numel();
+  launch_upsampling(call, what, by_style(call, elements / what.out.size(-1), elements),
+                    what.backward ? kernel::backward : kernel::forward);
+}
+
+constexpr int64_t kVector = 16;  // bytes, as in upsample_nearest.cl
+const char* refuse_nearest(const OpCall&, const Upsampling& what) {
+  if (what.mode != Mode::Nearest || what.backward) return "not nearest, forward";
+  const int64_t bytes = size_of(what.in.dtype());
+  if (bytes > 8) return "elements of 16 bytes";
+  if (what.out.size(-1) * bytes % kVector != 0 || what.out.address() % kVector != 0)
+    return "rows are not whole vectors";
+  return nullptr;
+}
+void run_nearest(const OpCall& call, const Upsampling& what) {
+  const int64_t bytes = size_of(what.in.dtype());
+  Defines d;
+  d.set(define::BYTES, bytes);
+  launch_upsampling(call, what, what.out.numel() * bytes / kVector,
+                    kernels::upsample::upsample_nearest::forward, std::move(d));
 }
 
 constinit const AlgorithmFor<Upsampling> kRows({.id = "upsample.rows",
                                                 .description = "rows that are read again are kept",
                                                 .style = DeviceStyle::Cpu},
                                                Steps<refuse_rows, run_rows>());
+constinit const AlgorithmFor<Upsampling> kNearest({.id = "upsample.nearest",
+                                                   .description = "vectors of nearest elements",
+                                                   .style = DeviceStyle::Gpu},
+                                                  Steps<refuse_nearest, run_nearest>());
 constinit const AlgorithmFor<Upsampling> kPlanes({.id = "upsample.planes",
                                                   .description = "one element after another",
                                                   .last_resort = true},
@@ -87,7 +111,7 @@ using Algorithms = AlgorithmList<Upsampling, Traits>;
 
 Algorithms& algorithms() {
   static Algorithms& list =
-      *new Algorithms("upsample", upsample_operators(), {&kRows, &kPlanes});  // leaked
+      *new Algorithms("upsample", upsample_operators(), {&kRows, &kNearest, &kPlanes});  // leaked
   return list;
 }
 
