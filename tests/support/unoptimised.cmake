@@ -2,7 +2,7 @@
 # (radix sorts: a twentieth). For tests of many kernels that compute little; conformance.optimised.* has all operators
 # optimised. The keys of caches know nothing of PoCL's flags: caches apart.
 function(ocltensor_unoptimised)
-  if(OCLTENSOR_TEST_THOROUGH)
+  if(OCLTENSOR_TEST_THOROUGH OR DEFINED ENV{TEST_THOROUGHLY})
     return()
   endif()
   foreach(cache POCL_CACHE_DIR OCLTENSOR_CACHE_DIR)
