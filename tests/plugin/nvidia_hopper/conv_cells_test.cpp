@@ -50,6 +50,7 @@ TEST(ConvHopperCells, FillCopiesOfFirstLayers) {
 TEST(ConvHopperCells, AreNotMadeWherePixelsDo) {
   EXPECT_FALSE(cells_for(16, 3, 1));
   EXPECT_FALSE(cells_for(3, 1, 1));
+  EXPECT_FALSE(cells_for(3, 0, 1));      // nothing to sum
   EXPECT_FALSE(cells_for(3, 3, 1, 40));  // between the taps nothing is multiplied
 }
 

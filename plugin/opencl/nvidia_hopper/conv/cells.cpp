@@ -38,7 +38,7 @@ ConvHopperCells ConvHopperCells::each_pixel(const ConvParams& g) {
 }
 
 std::optional<ConvHopperCells> cells_of(const ConvParams& g) {
-  if (g.big_channels >= kFew || g.groups != 1 || g.window[1] * g.window[2] == 1)
+  if (g.big_channels >= kFew || g.groups != 1 || g.window[1] * g.window[2] <= 1)
     return std::nullopt;
   ConvHopperCells cells = ConvHopperCells::each_pixel(g);
   int64_t least = cost(g.window[1] * g.window[2], cells.padded() * g.stride[1] * g.stride[2]);

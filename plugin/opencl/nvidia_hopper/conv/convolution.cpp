@@ -147,8 +147,8 @@ double multiplications(const conv::Problem& p) {
          static_cast<double>(g.window[1] * g.window[2] * g.big_channels * g.small_channels);
 }
 
-const char* pass_over(const conv::Problem& p, double least) {
-  const ConvParams& g = ConvHopperProblem(p).params;
+const char* pass_over(const conv::Problem& p, const ConvHopperProblem& inside, double least) {
+  const ConvParams& g = inside.params;
   constexpr int64_t kFew = 16;
   if (std::min(g.big_channels, g.small_channels) < kFew) return "most of a copy would be zeros";
   if (are_images_products(p)) return "products of images need no other order of the map";
@@ -156,10 +156,10 @@ const char* pass_over(const conv::Problem& p, double least) {
 }
 const char* pass_over_direct(const OpCall&, const conv::Problem& p) {
   constexpr double kMuch = 0x1p28;  // 5 x 5 over 256 digits: 63 us, by portable tiles 48
-  if (p.direction == conv::Direction::Forward && multiplications(p) < kMuch &&
-      ConvHopperProblem(p).cells)
+  const ConvHopperProblem inside = p;
+  if (inside.cells && p.direction == conv::Direction::Forward && multiplications(p) < kMuch)
     return "staging cells takes longer than it saves";
-  return pass_over(p, 0x1p20);
+  return pass_over(p, inside, 0x1p20);
 }
 const char* pass_over_bf16x6(const OpCall&, const conv::Problem& p) {
   constexpr int64_t kLeastSum = 128;  // shorter sums are as accurate in plain float32
@@ -168,7 +168,7 @@ const char* pass_over_bf16x6(const OpCall&, const conv::Problem& p) {
   const int64_t channels = p.direction == conv::Direction::Data ? g.small_channels : g.big_channels;
   if (p.direction != conv::Direction::Weight && taps * channels < kLeastSum)
     return "splitting would take longer than it saves";
-  return pass_over(p, 0x1p25);
+  return pass_over(p, p, 0x1p25);
 }
 
 // With bf16 parts plain float32 kernels are enqueued as well, for numbers that cannot be split: a

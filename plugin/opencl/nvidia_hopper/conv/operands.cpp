@@ -63,13 +63,31 @@ bool is_one_line(const ConvHopperMap& m) {
   return m.y_step == m.x * m.x_step && m.image_step == m.y * m.y_step;
 }
 
+// Memory for bf16 parts of lines of `line` numbers.
+const Scratch& memory_of_lines(const OpCall& call, Kind kind, int64_t lines, int64_t line,
+                               std::vector<Scratch>& memory) {
+  memory.push_back(
+      call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * lines * line * item_of(kind))));
+  return memory.back();
+}
+// A view's staged pixels, or runs of its cells, of `line` numbers each.
+ConvHopperMap map_of(const Scratch& bf16_parts, const MapView& v, Kind kind, int64_t line) {
+  const int64_t step = line * item_of(kind), run = v.cells != nullptr ? v.cells->run : 1;
+  return {.address = bf16_parts.address(),
+          .channels = v.cells != nullptr ? run * line : v.channels,
+          .x = v.x - (run - 1),
+          .y = v.y,
+          .images = v.images,
+          .x_step = step,
+          .y_step = step * v.x,
+          .image_step = step * v.x * v.y};
+}
+
 ConvHopperMap stage_pixels(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                            const MapView& v, const matmul::Guard& guard,
                            std::vector<Scratch>& memory) {
-  const int64_t line = padded(v.channels), item = item_of(kind);
-  memory.push_back(
-      call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
-  const Scratch& bf16_parts = memory.back();
+  const int64_t line = padded(v.channels);
+  const Scratch& bf16_parts = memory_of_lines(call, kind, v.pixels(), line, memory);
   const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
   const ConvStageParams params{.image_stride = v.strides[0],
                                .channel_stride = v.strides[1],
@@ -91,8 +109,7 @@ ConvHopperMap stage_pixels(const OpCall& call, const ConvHopperProblem& p, Kind 
                .stop = guard.value,
                .p = params})
       .run({divide_up(v.pixels(), kTilePixels) * kItems, divide_up(line, wide), 1}, {kItems, 1, 1});
-  const int64_t step = line * item;
-  return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
+  return map_of(bf16_parts, v, kind, line);
 }
 
 ConvHopperMap stage_cells(const OpCall& call, const ConvHopperProblem& p, Kind kind,
@@ -101,10 +118,8 @@ ConvHopperMap stage_cells(const OpCall& call, const ConvHopperProblem& p, Kind k
   constexpr int64_t kPart = 512;           // numbers, as in operands.cl
   constexpr int64_t kGroupEighths = 2048;  // of a work-group: eight for each work-item
   const ConvHopperCells& cells = *v.cells;
-  const int64_t line = cells.padded(), item = item_of(kind);
-  memory.push_back(
-      call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
-  const Scratch& bf16_parts = memory.back();
+  const int64_t line = cells.padded();
+  const Scratch& bf16_parts = memory_of_lines(call, kind, v.pixels(), line, memory);
   const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
   const int64_t group = kGroupEighths / (std::min(line, kPart) / kPadding);
   const ConvStageCellsParams params{.image_stride = v.strides[0],
@@ -135,15 +150,7 @@ ConvHopperMap stage_cells(const OpCall& call, const ConvHopperProblem& p, Kind k
                .stop = guard.value,
                .p = params})
       .run({divide_up(v.pixels(), group) * kItems, divide_up(line, kPart), 1}, {kItems, 1, 1});
-  const int64_t step = line * item;
-  return {.address = bf16_parts.address(),
-          .channels = cells.run * line,
-          .x = v.x - (cells.run - 1),
-          .y = v.y,
-          .images = v.images,
-          .x_step = step,
-          .y_step = step * v.x,
-          .image_step = step * v.x * v.y};
+  return map_of(bf16_parts, v, kind, line);
 }
 
 // What the gradients of the call share; nullptr: nothing, or another provider's.
@@ -216,9 +223,8 @@ std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
 ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                               const WeightView& v, const matmul::Guard& guard,
                               std::vector<Scratch>& memory) {
-  const int64_t line = padded(v.inner), item = item_of(kind), lines = v.rows * v.taps();
-  memory.push_back(call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * lines * line * item)));
-  const Scratch& bf16_parts = memory.back();
+  const int64_t line = padded(v.inner), lines = v.rows * v.taps();
+  const Scratch& bf16_parts = memory_of_lines(call, kind, lines, line, memory);
   const ConvHopperCells cells = v.cells != nullptr ? *v.cells : ConvHopperCells{};
   const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
   const ConvStageWeightParams params{.row_stride = v.row_stride,
@@ -253,7 +259,7 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
                .p = params})
       .run({divide_up(lines, kTileLines) * kItems, divide_up(line, kTileChannels), 1},
            {kItems, 1, 1});
-  const int64_t step = line * item;
+  const int64_t step = line * item_of(kind);
   return {bf16_parts.address(), v.inner, v.rows, v.taps(), step * v.taps(), step, step * lines};
 }
 
