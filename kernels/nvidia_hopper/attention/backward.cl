@@ -1,222 +1,119 @@
-// Attention backward on Hopper's matrix units, in two passes without atomics. Each recomputes the weights P
-// from the rows' log-sum-exp. PASS 0: a work-group keeps rows of key and value and goes through queries and
-// the gradient of the result, of all heads that share the key: P^T, dP^T; dV += P^T dO, dK += dS^T Q. PASS 1:
-// it keeps query and gradient and goes through key and value: P, dP; dQ += dS K. Both compute S = K0 S0^T and
-// E = K1 S1^T from the kept operands (K0, K1) and the streamed ones (S0, S1), turn them into P and dS in
-// registers, and multiply these by the streamed operands. Roles of warpgroups, tiles and tensor maps are
-// those of forward.cl.
+// Attention backward on Hopper's matrix units. The weights P are recomputed from the rows' log-sum-exp: S =
+// K0 S0^T and E = K1 S1^T from operands of which a work-group keeps rows (K0, K1) and others that it goes
+// through (S0, S1) are turned into P and its gradient dS in registers, and multiplied by the streamed
+// operands. Roles of warpgroups, tiles and tensor maps are those of forward.cl.
+// PASS 0: keys and values are kept, queries and gradients of the result streamed, of all heads that share the
+// key: P^T, dS^T; dV += P^T dO, dK += dS^T Q.
+// PASS 1: queries and gradients of the result are kept: dQ += dS K.
+// PASS 2 is pass 0, and adds dS K to sums of floats in memory, for backward_query.cl: five products in all
+// instead of seven, but added in any order. dS goes through local memory, and is multiplied one block later,
+// so that neither warpgroup waits for the other's half of it; the copy engine adds to the sums.
 // Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
 // MASK, M, DROPOUT (attention.h).
-#include "attention_hopper.h"
-
+#define KEYS_KEPT (PASS != 1)
+#define ADDS_QUERY (PASS == 2)
 #define WARPGROUPS 2
 #define BM (64 * WARPGROUPS)
+#include "attention_backward_scores.h"
+
 #define HALVES (DEPTH / 64)
 #define KEPT_BYTES (HALVES * BM * 128)
 #define BLOCK_BYTES (HALVES * BN * 128)  // of one of the two streamed operands
+#define SCORE_BYTES (ADDS_QUERY ? BM * BN * 2 : 0)  // of one of two buffers of dS, blocks of 64 queries
+#define SUM_BYTES (QUERY_COUNT * 512)    // what a warpgroup adds to the sums of a block
 #define ITEMS (128 * (WARPGROUPS + 1))
-#define OUTPUTS CAT(OUTPUTS_, DEPTH)  // accumulators of a result
-#define OUTPUTS_64 32
-#define OUTPUTS_128 64
-#if BN == 64
-#define SCORE_COUNT 32
-#define SCORE_SHAPE "m64n64k16"
-#else
-#define SCORE_COUNT 64
-#define SCORE_SHAPE "m64n128k16"
-#endif
+#define STEP(bytes) ((bytes) >> 4)       // in descriptors of matrices
 
-// s = 64 kept rows at `a` times BN streamed rows at `b`, transposed; the second 64 columns are in the next
-// box.
-#define SCORE_STEP(a, b, add) PRODUCT_STEP(SCORE_COUNT, SCORE_SHAPE, TYPES, a, b, add, "0, 0")
-#if DEPTH == 64
-#define MORE_SCORE_STEPS
-#elif BN == 64
-#define MORE_SCORE_STEPS                                            \
-  SCORE_STEP("1024", "512", "one") SCORE_STEP("1026", "514", "one") \
-  SCORE_STEP("1028", "516", "one") SCORE_STEP("1030", "518", "one")
-#else
-#define MORE_SCORE_STEPS                                              \
-  SCORE_STEP("1024", "1024", "one") SCORE_STEP("1026", "1026", "one") \
-  SCORE_STEP("1028", "1028", "one") SCORE_STEP("1030", "1030", "one")
-#endif
-#define SCORES(s, a, b)                                                                                      \
-  asm volatile(PRODUCT_TEMPORARIES SCORE_STEP("0", "0", "zero") SCORE_STEP("2", "2", "one")                  \
-                   SCORE_STEP("4", "4", "one") SCORE_STEP("6", "6", "one") MORE_SCORE_STEPS PRODUCT_END_TEXT \
-               : CAT(LIST_, SCORE_COUNT)("=f", s)                                                            \
-               : "l"(a), "l"(b)                                                                              \
-               : "memory")
-// d += w (64 x BN, in registers) times BN streamed rows at `b`: 16 rows of 128 bytes per step.
-#if DEPTH == 64
-#define ROW_SHAPE "m64n64k16"
-#else
-#define ROW_SHAPE "m64n128k16"
-#endif
-#if DEPTH == 64 && BN == 64
-#define ROWS_OPERAND "%48"
-#elif DEPTH == 64
-#define ROWS_OPERAND "%64"
-#elif BN == 64
-#define ROWS_OPERAND "%80"
-#else
-#define ROWS_OPERAND "%96"
-#endif
-#define ROW_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(OUTPUTS, ROW_SHAPE, TYPES, k, ROWS_OPERAND, offset, "1")
-#if BN == 64
-#define WORD_LIST LIST_16
-#define MORE_ROW_STEPS
-#else
-#define WORD_LIST LIST_32
-#define MORE_ROW_STEPS ROW_STEP(4, "512") ROW_STEP(5, "640") ROW_STEP(6, "768") ROW_STEP(7, "896")
-#endif
-#define ADD_ROWS(d, w, b)                                                                                    \
-  asm volatile(PRODUCT_TEMPORARIES ROW_STEP(0, "0") ROW_STEP(1, "128") ROW_STEP(2, "256") ROW_STEP(3, "384") \
-                   MORE_ROW_STEPS PRODUCT_END_TEXT                                                           \
-               : CAT(TIES_, OUTPUTS)(d)                                                                      \
-               : WORD_LIST("r", w), "l"(b)                                                                   \
-               : "memory")
-
-// The blocks that a tile at `first` goes through, and those of them with masked scores, which come first.
-#if PASS == 0
+// The blocks that a tile at `first` goes through, those of them with masked scores, which come first, and
+// whether the last tiles go through the most.
+#if KEYS_KEPT
+#define LONGEST_LAST 0
 #define FIRST_BLOCK(first) (CAUSAL ? (first) / BN : 0)
 #define BLOCKS(first) max(0, (streamed + BN - 1) / BN - FIRST_BLOCK(first))
 #define BLOCK_AT(k) (start + (k))
 #define IS_MASKED(n) (CAUSAL && (n) * BN < t.first + BM - 1)
 #else
+#define LONGEST_LAST CAUSAL
 #define FIRST_BLOCK(first) 0
 #define BLOCKS(first) (((CAUSAL ? min(streamed, (first) + BM) : streamed) + BN - 1) / BN)
 #define BLOCK_AT(k) (blocks - 1 - (k))
 #define IS_MASKED(n) ((CAUSAL && ((n) + 1) * BN > t.first + 1) || ((n) + 1) * BN > streamed)
 #endif
 
-// This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and
-// row + 8. Statistics of queries are in local memory in pass 0, in registers in pass 1: for each 64 queries
-// 64 sums, then 64 deltas.
-#if PASS == 0
-#define STATISTICS_AT(j, which) \
-  *(__local float2 *)(statistics + slot * 2 * BN + (j) / 8 * 128 + (j) % 8 * 8 + (which) + quarter * 2)
-#define DRAIN            \
-  ALL_DONE(OUTPUTS, d0); \
-  ALL_DONE(OUTPUTS, d1);
-#define MASK_CAUSAL(n)                                                 \
-  {                                                                    \
-    const int less = row - (n) * BN - quarter * 2;                     \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                          \
-      s[j * 4] = j * 8 >= less ? s[j * 4] : -INFINITY;                 \
-      s[j * 4 + 1] = j * 8 + 1 >= less ? s[j * 4 + 1] : -INFINITY;     \
-      s[j * 4 + 2] = j * 8 >= less + 8 ? s[j * 4 + 2] : -INFINITY;     \
-      s[j * 4 + 3] = j * 8 + 1 >= less + 8 ? s[j * 4 + 3] : -INFINITY; \
-    }                                                                  \
+#if ADDS_QUERY
+// dS of this block goes to local memory: for each 64 queries, a row of 128 swizzled bytes for each key.
+#define LEAVE_SCORES                                                            \
+  {                                                                             \
+    UNROLL for (int j = 0; j < BN / 8; ++j) {                                   \
+      const uint to_ = own_scores + buffer * SCORE_BYTES + j / 8 * (BM * 128) + \
+                       (((uint)(j % 8) ^ (uint)(lane >> 2)) << 4);              \
+      store_shared(to_, g[2 * j]);                                              \
+      store_shared(to_ + 8 * 128, g[2 * j + 1]);                                \
+    }                                                                           \
+    written_for_copies();                                                       \
+    warp_barrier();                                                             \
+    RELEASE(full_scores + 8 * buffer)                                           \
   }
-// The mask of a head, where rows are keys.
-#define MASK_KEYS(n)                                                                                     \
-  {                                                                                                      \
-    UNROLL for (int h = 0; h < 2; ++h) {                                                                 \
-      __global const STYPE(M) *line_ = mask + min(row + h * 8, (int)p.kept_rows - 1) * p.scores.mask_column; \
-      UNROLL for (int j = 0; j < BN / 8; ++j) {                                                          \
-        const int x_ = min((n) * BN + quarter * 2 + j * 8, streamed - 1);                                \
-        const float2 m_ = (float2)((float)LOAD(M, line_, x_ * p.scores.mask_row),                        \
-                                   (float)LOAD(M, line_, min(x_ + 1, streamed - 1) * p.scores.mask_row)); \
-        MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale_log2, m_)                                \
-      }                                                                                                  \
-    }                                                                                                    \
+// Begins q, dQ of the block before this one. Without a block before it multiplies whatever there is: a
+// condition around a product makes ptxas wait for every one (C7514).
+#define BEGIN_QUERY                                                          \
+  if (has_scores) {                                                          \
+    barrier_wait(full_scores + 8 * buffer, scores_phase);                    \
+    scores_phase ^= buffer;                                                  \
+  }                                                                          \
+  QUERY_PRODUCT(q, scores_matrix + buffer * STEP(SCORE_BYTES), keys_matrix); \
+  buffer ^= has_scores;
+// Adds q to the sums, from local memory, by one copy of each warpgroup.
+#define ADD_QUERY                                                             \
+  if (has_scores) {                                                           \
+    if (is_first) copies_read();                                              \
+    warpgroup_barrier(warpgroup);                                             \
+    UNROLL for (int i = 0; i < QUERY_COUNT; i += 4)                           \
+      store_shared_4(own_sums + i * 512, q[i], q[i + 1], q[i + 2], q[i + 3]); \
+    written_for_copies();                                                     \
+    warpgroup_barrier(warpgroup);                                             \
+    if (is_first) add_line(sums_to, own_sums, SUM_BYTES);                     \
   }
-#if MASK
-#define MASK_BLOCK(masked, n) \
+#define QUERY_OF_BLOCK_BEFORE                              \
+  float q[QUERY_COUNT];                                    \
+  BEGIN_QUERY                                              \
+  SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES)); \
+  ALL_BUT_ONE_DONE_OF(QUERY_COUNT, q);                     \
+  ADD_QUERY                                                \
+  has_scores = 1;                                          \
+  sums_to = sums + (ulong)(BLOCK_AT(k) * BN) * DEPTH;
+#define LAST_QUERY            \
   {                           \
-    MASK_KEYS(n)              \
-    if (CAUSAL) MASK_CAUSAL(n) \
+    float q[QUERY_COUNT];     \
+    BEGIN_QUERY               \
+    ALL_DONE(QUERY_COUNT, q); \
+    ADD_QUERY                 \
   }
 #else
-#define MASK_BLOCK(masked, n) \
-  if (masked) MASK_CAUSAL(n)
+#define LEAVE_SCORES
+#define QUERY_OF_BLOCK_BEFORE SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES));
+#define LAST_QUERY
 #endif
-#define FIRST_KEPT(n)                                                                                       \
-  first_along_keys(p.scores, head_place + (n) * BN + quarter * 2, t.first + warpgroup * 64 + warp * 16)
-#define DRAW_DROPOUT DRAW_BLOCK(kept_along_keys, FIRST_KEPT(BLOCK_AT(k)), 8 * p.scores.row_counters)
-#if DROPOUT
-#define PACK_WEIGHTS                                                                     \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                              \
-    const uint bits = KEPT_BITS(j);                                                      \
-    w[2 * j] = PACK(bits & 1 ? s[j * 4] : 0.0f, bits & 2 ? s[j * 4 + 1] : 0.0f);         \
-    w[2 * j + 1] = PACK(bits & 4 ? s[j * 4 + 2] : 0.0f, bits & 8 ? s[j * 4 + 3] : 0.0f); \
-  }
-#else
-#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
-#endif
-#define WEIGHTS                                                      \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                          \
-    const float2 sum = STATISTICS_AT(j, 0);                          \
-    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum.x));               \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum.y));       \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum.x));       \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum.y));       \
-  }                                                                  \
-  PACK_WEIGHTS                                                       \
-  ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4));                    \
-  ALL_BUT_ONE_DONE_OF(SCORE_COUNT, e);
-#define GRADIENTS                                                                                          \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                \
-    const float2 delta = STATISTICS_AT(j, 64);                                                             \
-    DROP_GRADIENTS(j)                                                                                      \
-    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta.x), s[j * 4 + 1] * (e[j * 4 + 1] - delta.y));             \
-    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta.x), s[j * 4 + 3] * (e[j * 4 + 3] - delta.y)); \
-  }
-#else
-#define DRAIN ALL_DONE(OUTPUTS, d0);
-#if MASK
-#define MASK_BLOCK(masked, n) ADD_MASK(n, mask, (int)p.kept_rows, streamed, scale_log2)
-#else
-#define MASK_BLOCK(masked, n) \
-  if (masked) MASK_ROWS(n)
-#endif
-#define FIRST_KEPT(n) (first_across_keys(p.scores, head_place + row) + (ulong)((n) * (BN / 8)))
-#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, FIRST_KEPT(BLOCK_AT(k)), 1)
-#define WEIGHTS                                               \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                   \
-    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum0));         \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum0)); \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum1)); \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum1)); \
-  }                                                           \
-  ALL_DONE(SCORE_COUNT, e);
-#define GRADIENTS                                                                                        \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                              \
-    DROP_GRADIENTS(j)                                                                                    \
-    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta0), s[j * 4 + 1] * (e[j * 4 + 1] - delta0));             \
-    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta1), s[j * 4 + 3] * (e[j * 4 + 3] - delta1)); \
-  }
-#endif
-#if DROPOUT
-#define DROP_GRADIENTS(j)                                          \
-  {                                                                \
-    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale; \
-    DROP(e, j, KEPT_BITS(j))                                       \
-  }
-#else
-#undef DRAW_DROPOUT
-#define DRAW_DROPOUT
-#define DROP_GRADIENTS(j)
-#endif
-// No product may be in flight at the end: see forward.cl.
-#define BLOCK(MASKED)                                         \
-  {                                                           \
-    barrier_wait(full + 8 * slot, phase);                     \
-    SCORES(s, kept0, along0 + slot * (2 * BLOCK_BYTES >> 4)); \
-    SCORES(e, kept1, along1 + slot * (2 * BLOCK_BYTES >> 4)); \
-    DRAW_DROPOUT                                              \
-    ALL_BUT_ONE_DONE_OF(SCORE_COUNT, s);                      \
-    MASK_BLOCK(MASKED, BLOCK_AT(k))                           \
-    WEIGHTS                                                   \
-    GRADIENTS                                                 \
-    ADD_ROWS(d0, g, across0 + slot * (2 * BLOCK_BYTES >> 4)); \
-    DRAIN                                                     \
-    RELEASE(empty + 8 * slot)                                 \
-    NEXT_SLOT(slot, phase)                                    \
+// No product may be in flight at the end: see forward.cl. dQ's accumulators are free before those of E begin.
+#define BLOCK(MASKED)                                        \
+  {                                                          \
+    barrier_wait(full + 8 * slot, phase);                    \
+    QUERY_OF_BLOCK_BEFORE                                    \
+    SCORES(e, kept1, along1 + slot * STEP(2 * BLOCK_BYTES)); \
+    DRAW_DROPOUT                                             \
+    ALL_BUT_ONE_DONE_OF(SCORE_COUNT, s);                     \
+    MASK_BLOCK(MASKED, BLOCK_AT(k))                          \
+    WEIGHTS                                                  \
+    GRADIENTS                                                \
+    LEAVE_SCORES                                             \
+    ADD_ROWS(d0, g, across0 + slot * STEP(2 * BLOCK_BYTES)); \
+    DRAIN                                                    \
+    RELEASE(empty + 8 * slot)                                \
+    NEXT_SLOT(slot, phase)                                   \
   }
 
-// Parameters: the gradients; kept and streamed operands; statistics of hopper_backward_rows.cl; room for four
-// tensor maps per work-group.
+// Parameters: the gradients; kept and streamed operands; statistics of backward_rows.cl; the sums of dQ; a
+// counter of tiles, which begins at 0; room for four tensor maps per work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_offset, __global void *out1_base,
                                         ulong out1_offset, __global const void *kept0_base,
@@ -225,22 +122,28 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
                                         ulong streamed0_offset, __global const void *streamed1_base,
                                         ulong streamed1_offset, __global const void *rows_base,
                                         ulong rows_offset, __global const void *mask_base, ulong mask_offset,
+                                        __global void *sums_base, ulong sums_offset,
+                                        __global void *counter_base, ulong counter_offset,
                                         __global void *maps_base, ulong maps_offset,
                                         const AttentionHopperBackwardParams p) {
-  __local uchar tiles[2 * KEPT_BYTES + 2 * STAGES * BLOCK_BYTES] __attribute__((aligned(1024)));
-  __local float statistics[PASS == 0 ? 2 * STAGES * BN : 1] __attribute__((aligned(128)));
+  __local uchar tiles[2 * KEPT_BYTES + 2 * STAGES * BLOCK_BYTES + 2 * SCORE_BYTES +
+                      (ADDS_QUERY ? WARPGROUPS * SUM_BYTES : 0)] __attribute__((aligned(1024)));
+  __local float statistics[KEYS_KEPT ? 2 * STAGES * BN : 1] __attribute__((aligned(128)));
   __local uint words[4 * MAP_WORDS] __attribute__((aligned(128)));
-  __local ulong bars[2 + 2 * STAGES] __attribute__((aligned(16)));
+  __local int4 next_tile;
+  __local ulong bars[4 + 2 * STAGES] __attribute__((aligned(16)));
   const uint at_kept = SHARED(tiles), at_streamed = at_kept + 2 * KEPT_BYTES,
              at_statistics = SHARED(statistics);
   const uint full_kept = SHARED(bars), empty_kept = full_kept + 8, full = full_kept + 16,
-             empty = full + 8 * STAGES;
+             empty = full + 8 * STAGES, full_scores = empty + 8 * STAGES;
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int streamed = p.streamed_rows;
   __global const float *rows = AT_CONST(f32, rows_base, rows_offset);
   if (item == 0) {
     barrier_init(full_kept, 1);
     barrier_init(empty_kept, 4 * WARPGROUPS);
+    barrier_init(full_scores, 4 * WARPGROUPS);
+    barrier_init(full_scores + 8, 4 * WARPGROUPS);
     for (int i = 0; i < STAGES; ++i) {
       barrier_init(full + 8 * i, 1);
       barrier_init(empty + 8 * i, 4 * WARPGROUPS);
@@ -250,8 +153,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
   barrier(CLK_LOCAL_MEM_FENCE);
   int slot = 0;
   uint phase = 0, kept_phase = 0;
-#define TILE_AT(index) tile_at(index, p.bundle, p.row_tiles, p.heads, p.all_heads, CAUSAL && PASS == 1, BM)
-#define PASSES (PASS == 0 ? (int)p.groups : 1)  // query heads that a tile of keys goes through
+#define PASSES (KEYS_KEPT ? (int)p.groups : 1)  // query heads that a tile of keys goes through
 
   if (warpgroup == WARPGROUPS) {
     __global uint *map =
@@ -266,10 +168,12 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
     }
     asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 24;\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
-      for (int round = 0, index = turn(0); index < (int)p.tiles; index = turn(++round)) {
-        const Tile t = TILE_AT(index);
+      for (int round = 0;; ++round) {
+        const int index = tile_number(AT(u32, counter_base, counter_offset), round);
+        const Tile t = tile_at(index, p.bundle, p.row_tiles, p.heads, p.all_heads, LONGEST_LAST, BM);
         barrier_wait(empty_kept, kept_phase ^ 1);
         kept_phase ^= 1;
+        PUBLISH_TILE(t, index < (int)p.tiles, full_kept)
         barrier_expect(full_kept, 2 * KEPT_BYTES);
         UNROLL for (int i = 0; i < 2 * HALVES; ++i) {
           const int one = i / HALVES;
@@ -278,18 +182,18 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
         }
         const int start = FIRST_BLOCK(t.first), blocks = BLOCKS(t.first);
         for (int pass = 0; pass < PASSES; ++pass) {
-          const int head = PASS == 0 ? t.head * (int)p.groups + pass : t.head / (int)p.groups;
+          const int head = KEYS_KEPT ? t.head * (int)p.groups + pass : t.head / (int)p.groups;
           for (int k = 0; k < blocks; ++k) {
             const int first = BLOCK_AT(k) * BN;
             const uint bar = full + 8 * slot, to = at_streamed + slot * 2 * BLOCK_BYTES;
             barrier_wait(empty + 8 * slot, phase ^ 1);
-            barrier_expect(bar, 2 * BLOCK_BYTES + (PASS == 0 ? 8 * BN : 0));
+            barrier_expect(bar, 2 * BLOCK_BYTES + (KEYS_KEPT ? 8 * BN : 0));
             UNROLL for (int i = 0; i < 2 * HALVES; ++i) {
               const int one = i / HALVES;
               copy_tile_4(to + i * BN * 128, map + (2 + one) * MAP_WORDS, i % HALVES * 64, first,
                           p.streamed[one].heads ? head : 0, p.streamed[one].batches ? t.batch : 0, bar);
             }
-#if PASS == 0
+#if KEYS_KEPT
             const size_t at =
                 (size_t)(t.batch * (int)(p.heads * p.groups) + head) * (uint)p.padded + (uint)first;
             copy_line(at_statistics + slot * 8 * BN, rows + 2 * at, 8 * BN, bar);
@@ -314,15 +218,31 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
   const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float s[SCORE_COUNT], e[SCORE_COUNT], d0[OUTPUTS];
   uint w[BN / 4], g[BN / 4];
-#if PASS == 0
+#if KEYS_KEPT
   float d1[OUTPUTS];
 #endif
-  for (int round = 0, index = turn(0); index < (int)p.tiles; index = turn(++round)) {
-    const Tile t = TILE_AT(index);
+#if ADDS_QUERY
+  const bool is_first = (item & 127) == 0;
+  const uint at_scores = at_streamed + 2 * STAGES * BLOCK_BYTES,
+             own_scores = at_scores + (warpgroup * 64 + warp * 16 + (lane >> 2)) * 128 + quarter * 4,
+             own_sums = at_scores + 2 * SCORE_BYTES + warpgroup * SUM_BYTES + (item & 127) * 16;
+  const ulong scores_matrix = matrix_at(at_scores + (BN == 128 ? warpgroup * (BM * 128) : 0), BM * 128, 1024);
+  const ulong keys_matrix = matrix_at(
+      at_kept + (BN == 128 ? 0 : warpgroup * (DEPTH == 128 ? BM * 128 : 64)), BM * 128, 1024);
+  uint buffer = 0, scores_phase = 0;
+  __global float *sums_to = 0;
+#endif
+  for (;;) {
+    barrier_wait(full_kept, kept_phase);
+    kept_phase ^= 1;
+    TAKE_TILE(t)
     const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
     const int start = FIRST_BLOCK(t.first), blocks = BLOCKS(t.first);
     UNROLL for (int i = 0; i < OUTPUTS; ++i) d0[i] = 0.0f;
-#if PASS == 0
+#if ADDS_QUERY
+    uint has_scores = 0;
+#endif
+#if KEYS_KEPT
     UNROLL for (int i = 0; i < OUTPUTS; ++i) d1[i] = 0.0f;
 #else
     __global const float *own =
@@ -331,18 +251,21 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
     const int end0 = CAUSAL ? min(streamed, row + 1) : streamed,
               end1 = CAUSAL ? min(streamed, row + 9) : streamed;
 #endif
-    barrier_wait(full_kept, kept_phase);
-    kept_phase ^= 1;
     for (int pass = 0; pass < PASSES; ++pass) {
-#if MASK || DROPOUT
-      const int head = PASS == 0 ? t.head * (int)p.groups + pass : t.head;
+#if MASK || DROPOUT || ADDS_QUERY
+      const int head = KEYS_KEPT ? t.head * (int)p.groups + pass : t.head;
 #endif
 #if MASK
       __global const STYPE(M) *mask = MASK_OF(p, t.batch, head);
 #endif
 #if DROPOUT
-      const long all_heads = PASS == 0 ? p.heads * p.groups : p.heads;
-      const long head_place = (t.batch * all_heads + head) * (PASS == 0 ? p.streamed_rows : p.kept_rows);
+      const long all_heads = KEYS_KEPT ? p.heads * p.groups : p.heads;
+      const long head_place = (t.batch * all_heads + head) * (KEYS_KEPT ? p.streamed_rows : p.kept_rows);
+#endif
+#if ADDS_QUERY
+      __global float *sums =
+          AT(f32, sums_base, sums_offset) + warpgroup * (SUM_BYTES / 4) +
+          (size_t)(t.batch * (int)(p.heads * p.groups) + head) * (uint)p.padded * DEPTH;
 #endif
       int k = 0;
 #if !MASK
@@ -350,6 +273,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
 #endif
       for (; k < blocks; ++k) BLOCK(0)
     }
+    LAST_QUERY
     RELEASE(empty_kept)
     UNROLL for (int h = 0; h < 2; ++h) {
       const int r = row + h * 8;
@@ -359,10 +283,13 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       t.head * p.out[i].head + r * p.out[i].row
       __global ushort *to0 = GRADIENT_AT(0, out0_base, out0_offset);
       STORE_ROW(d0, as_float((uint)p.scale), to0, inside && p.wanted[0])
-#if PASS == 0
+#if KEYS_KEPT
       __global ushort *to1 = GRADIENT_AT(1, out1_base, out1_offset);
       STORE_ROW(d1, kept_scale, to1, inside && p.wanted[1])
 #endif
     }
   }
+#if ADDS_QUERY
+  if (is_first) copies_done();
+#endif
 }

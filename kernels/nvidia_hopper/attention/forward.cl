@@ -151,16 +151,19 @@
     }                                                         \
   }
 
-// Parameters: the result, the log-sum-exp [batch][heads][queries]; room for three tensor maps per work-group.
+// Parameters: the result, the log-sum-exp [batch][heads][queries]; a counter of tiles, or nothing; room for
+// three tensor maps per work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sums_base,
                                ulong sums_offset, __global const void *query_base, ulong query_offset,
                                __global const void *key_base, ulong key_offset,
                                __global const void *value_base, ulong value_offset,
-                               __global const void *mask_base, ulong mask_offset, __global void *maps_base,
+                               __global const void *mask_base, ulong mask_offset,
+                               __global void *counter_base, ulong counter_offset, __global void *maps_base,
                                ulong maps_offset, const AttentionHopperParams p) {
   __local uchar tiles[Q_BYTES + 2 * STAGES * KV_BYTES] __attribute__((aligned(1024)));
   __local uint words[3 * MAP_WORDS] __attribute__((aligned(128)));
+  __local int4 next_tile;
   __local ulong bars[2 + 4 * STAGES] __attribute__((aligned(16)));
   const uint at_q = SHARED(tiles), at_k = at_q + Q_BYTES, at_v = at_k + STAGES * KV_BYTES;
   const uint full_q = SHARED(bars), empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + 8 * STAGES;
@@ -195,14 +198,16 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     }
     asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
-      for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
+      for (int round = 0;; ++round) {
+        const int index = tile_number(AT(u32, counter_base, counter_offset), round);
         const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+        barrier_wait(empty_q, q_phase ^ 1);
+        q_phase ^= 1;
+        PUBLISH_TILE(t, index < count, full_q)
         const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
         const int key_head = t.head / groups;
         const int k_head = p.key.heads ? key_head : 0, k_batch = p.key.batches ? t.batch : 0;
         const int v_head = p.value.heads ? key_head : 0, v_batch = p.value.batches ? t.batch : 0;
-        barrier_wait(empty_q, q_phase ^ 1);
-        q_phase ^= 1;
         barrier_expect(full_q, Q_BYTES);
         UNROLL for (int i = 0; i < HALVES; ++i)
           copy_tile_4(at_q + i * BM * 128, map_q, i * 64, t.first, p.query.heads ? t.head : 0,
@@ -241,8 +246,10 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
   float s[BN / 2], o[DEPTH / 2];
   uint w[BN / 4];
   if (warpgroup == 1) { YOUR_TURN }
-  for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
-    const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+  for (;;) {
+    barrier_wait(full_q, q_phase);
+    q_phase ^= 1;
+    TAKE_TILE(t)
     const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
     const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
     const int end0 = CAUSAL ? min(keys, row + 1) : keys, end1 = CAUSAL ? min(keys, row + 9) : keys;
@@ -256,8 +263,6 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     float top0 = -INFINITY, top1 = -INFINITY, total0 = 0.0f, total1 = 0.0f, factor0, factor1;
     UNROLL for (int i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;
     int n = blocks - 1;
-    barrier_wait(full_q, q_phase);
-    q_phase ^= 1;
     barrier_wait(full_k + 8 * k_slot, k_phase);
     MY_TURN
     SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4));

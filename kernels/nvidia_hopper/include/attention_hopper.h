@@ -20,10 +20,12 @@ typedef struct {
   int batch, head, first;  // the first row
 } Tile;
 
-// This work-group's tile in `round`. Causal: the longest tiles come first, and every other round is reversed,
-// so that all groups have about the same work.
-INLINE int turn(int round) {
+// The number of this work-group's tile in `round`. By the counter, which begins at 0: a group takes the next
+// one when it is about to end one, so that all end at about the same time. Without a counter in turn; causal
+// tiles, of which the longest come first, every other round backwards.
+INLINE int tile_number(__global uint *counter, int round) {
   const int group = get_group_id(0), groups = get_num_groups(0);
+  if (counter != 0 && round > 0) return groups + (int)atomic_inc(counter);
   return round * groups + (CAUSAL && (round & 1) ? groups - 1 - group : group);
 }
 // Tile `index`. Heads are taken in bundles; in each, the tiles of the first rows come first, or of the last.
@@ -38,6 +40,20 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
   return t;
 }
 
+// The item that loads leaves its tile for those that multiply, in `next_tile` (__local int4), before it
+// arrives at the barrier `full`; after the last one it leaves that there is none. They take it after waiting
+// there.
+#define PUBLISH_TILE(t, exists, full)                           \
+  next_tile = (int4)((t).batch, (t).head, (t).first, (exists)); \
+  if (!(exists)) {                                              \
+    barrier_arrive(full);                                       \
+    break;                                                      \
+  }
+#define TAKE_TILE(t)                                        \
+  const int4 taken_ = *(volatile __local int4 *)&next_tile; \
+  if (!taken_.w) break;                                     \
+  const Tile t = {taken_.x, taken_.y, taken_.z};
+
 #define NEXT_SLOT(slot, phase) \
   if (++slot == STAGES) {      \
     slot = 0;                  \
@@ -50,11 +66,12 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
              (x).heads == 0 ? 1 : (x).heads, (x).batches == 0 ? 1 : (x).batches, (x).stride.row * 2, \
              (x).stride.head * 2, (x).stride.batch * 2, 64, rows)
 
-// Stores row h (0, or 1: 8 rows further) of this item's accumulators d, times `factor`. The four items of a
-// row exchange 4 x 4 pairs, so that each has 8 adjacent columns of every fourth block.
+// Stores row h (0, or 1: 8 rows further) of this item's accumulators d, times `factor`: the first `left` of
+// `columns` elements. The four items of a row exchange 4 x 4 pairs, so that each has 8 adjacent columns of
+// every fourth block.
 #define PACKED(d, factor, j) PACK(d[(j) * 4 + h * 2] * factor, d[(j) * 4 + h * 2 + 1] * factor)
-#define STORE_ROW(d, factor, to, inside)                                                                 \
-  UNROLL for (int j = 0; j < DEPTH / 8; j += 4) {                                                        \
+#define STORE_COLUMNS(d, factor, columns, left, to, inside)                                              \
+  UNROLL for (int j = 0; j < (columns) / 8; j += 4) {                                                    \
     uint v0 = PACKED(d, factor, j), v1 = PACKED(d, factor, j + 1), v2 = PACKED(d, factor, j + 2),        \
          v3 = PACKED(d, factor, j + 3);                                                                  \
     uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);     \
@@ -74,8 +91,9 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
       v3 = y;                                                                                            \
     }                                                                                                    \
     const int column = (j + quarter) * 8;                                                                \
-    if ((inside) && column < (int)p.depth) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3); \
+    if ((inside) && column < (left)) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3);       \
   }
+#define STORE_ROW(d, factor, to, inside) STORE_COLUMNS(d, factor, DEPTH, (int)p.depth, to, inside)
 // What an item has of the scores of block `n`: columns 8 j + 2 quarter and the next in s, for all j, of rows
 // `row` (numbers 4 j, 4 j + 1) and row + 8 (4 j + 2, 4 j + 3).
 

@@ -59,6 +59,30 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                ::"r"(to), "l"(from), "r"(bytes), "r"(bar) : "memory");
 }
+// Adds contiguous floats of local memory to others in the order of arrival. Called by one item, whose copies
+// they are.
+INLINE void add_line(__global float *to, uint from, uint bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;"
+               ::"l"(to), "r"(from), "r"(bytes) : "memory");
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Waits until this item's copies to global memory have read what they write, or are done.
+INLINE void copies_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+INLINE void copies_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+// After stores to local memory that copies or products are to read; before the barrier that tells of them.
+INLINE void written_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+INLINE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+// A barrier of one of up to 14 warpgroups.
+INLINE void warpgroup_barrier(int warpgroup) {
+  asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 1) : "memory");
+}
+INLINE void store_shared(uint to, uint v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(v) : "memory");
+}
+INLINE void store_shared_4(uint to, float x, float y, float z, float w) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};"
+               ::"r"(to), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+}
 
 // ---- Tensor maps: 128 bytes that describe a tensor to the copy engine.
 #define MAP_WORDS 32
@@ -146,6 +170,7 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define TEN_NAMES(t) \
   ", %" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9"
 #define NAMES_10_TO_59 TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5)
+#define NAMES_16 NAMES_0_TO_9 ", %10, %11, %12, %13, %14, %15"
 #define NAMES_32 NAMES_0_TO_9 TEN_NAMES(1) TEN_NAMES(2) ", %30, %31"
 #define NAMES_64 NAMES_0_TO_9 NAMES_10_TO_59 ", %60, %61, %62, %63"
 #define NAMES_96                                                                                \
@@ -176,6 +201,7 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
   LIST_0_TO_59(c, d), TEN_TIES(c, d, 6), TEN_TIES(c, d, 7), TEN_TIES(c, d, 8), TEN_TIES(c, d, 9), \
       TEN_TIES(c, d, 10), TEN_TIES(c, d, 11), TIE(c, d, 120), TIE(c, d, 121), TIE(c, d, 122),     \
       TIE(c, d, 123), TIE(c, d, 124), TIE(c, d, 125), TIE(c, d, 126), TIE(c, d, 127)
+#define TIES_16(d) LIST_16("+f", d)
 #define TIES_32(d) LIST_32("+f", d)
 #define TIES_64(d) LIST_64("+f", d)
 #define TIES_96(d) LIST_96("+f", d)
@@ -183,6 +209,8 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 
 // The operands after n accumulators: %n, %n+1 the matrices, %n+2 whether to add to the accumulators or to
 // replace them.
+#define OPERAND_16_0 "%16"
+#define OPERAND_16_1 "%17"
 #define OPERAND_32_0 "%32"
 #define OPERAND_32_1 "%33"
 #define OPERAND_32_2 "%34"

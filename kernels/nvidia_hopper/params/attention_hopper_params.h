@@ -20,7 +20,7 @@ typedef struct {
   tk_i64 mask_in_pairs;                 // 1: two adjacent keys' elements of the mask are one load
   AttentionParams scores;               // mask and dropout
 } AttentionHopperParams;
-// One of backward's two passes. `kept`: the operands of which a work-group keeps rows; `streamed`: those that
+// A pass of backward. `kept`: the operands of which a work-group keeps rows; `streamed`: those that
 // it goes through.
 typedef struct {
   HopperTensor kept[2], streamed[2];    // key, value; query, gradient of the result: or the other way round
@@ -37,5 +37,11 @@ typedef struct {
 typedef struct {
   FlashTensor out, grad;
   tk_i64 heads, queries, padded, depth;
+  tk_i64 with_query;                    // 1: the sums of the query's gradient become 0
 } AttentionHopperRowsParams;
+typedef struct {
+  FlashTensor out;
+  tk_i64 heads, queries, padded, depth;
+  tk_u64 scale;                         // of the scores: bits
+} AttentionHopperQueryParams;
 #endif

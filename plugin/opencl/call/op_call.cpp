@@ -38,11 +38,12 @@ Scratch::~Scratch() {
   }
 }
 
-void Scratch::poison() const {
+void Scratch::poison() const { fill(0xff); }
+void Scratch::clear() const { fill(0); }
+void Scratch::fill(uint8_t byte) const {
   if (bytes_ == 0) return;
   const Place place = resolve(address_, 0, static_cast<int64_t>(bytes_));
-  constexpr uint8_t kPoison = 0xff;
-  stream_->fill(place.buffer, place.offset, &kPoison, 1, bytes_);
+  stream_->fill(place.buffer, place.offset, &byte, 1, bytes_);
 }
 
 std::vector<std::byte> Scratch::read() const {

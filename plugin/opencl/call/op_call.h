@@ -36,6 +36,8 @@ class Scratch {
   uint64_t bytes() const { return bytes_; }
   // Enqueued: every byte becomes 0xff, which is NaN in all types of floating point.
   void poison() const;
+  // Enqueued: every byte becomes 0.
+  void clear() const;
   // Waits for the memory's bytes.
   std::vector<std::byte> read() const;
   operator MemoryRange() const {  // NOLINT: implicit on purpose
@@ -43,6 +45,8 @@ class Scratch {
   }
 
  private:
+  void fill(uint8_t byte) const;
+
   Stream* stream_;
   tb_address address_;
   uint64_t bytes_;

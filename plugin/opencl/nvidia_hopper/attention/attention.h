@@ -23,12 +23,18 @@ struct HopperForward {
   }
 };
 
-// How kernels/nvidia_hopper/attention/backward.cl is specialised, in both of its passes.
+// Whose gradients a pass of kernels/nvidia_hopper/attention/backward.cl makes; its PASS.
+enum class HopperPass { KeyValue = 0, Query = 1, All = 2 };
+
+// How that kernel is specialised.
 struct HopperBackward {
   attention::Kind kind;
   int64_t depth;  // padded: 64 or 128
+  bool one_pass;  // whose sums for the query are added in any order
 
-  Defines defines(int64_t pass) const;
+  HopperPass first_pass() const { return one_pass ? HopperPass::All : HopperPass::KeyValue; }
+  int64_t streamed_rows(HopperPass pass) const;  // of a block
+  Defines defines(HopperPass pass) const;
 };
 
 // Operands in place of a call's arguments; `sums` are contiguous.

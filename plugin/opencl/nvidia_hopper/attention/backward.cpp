@@ -1,6 +1,6 @@
-// Attention on Hopper's matrix units, backward: statistics of every query, then one pass for the
-// gradients of key and value and one for that of query
-// (kernels/nvidia_hopper/attention/backward.cl).
+// Attention on Hopper's matrix units, backward: statistics of every query, then all gradients in
+// one pass, or, if bits must be the same in every run or not all are wanted, those of key and value
+// in one and that of query in another (kernels/nvidia_hopper/attention/backward.cl).
 #include <array>
 #include <cstring>
 
@@ -17,7 +17,9 @@ constexpr int64_t kTileRows = 128;
 constexpr int64_t kItems = 384;
 constexpr int64_t kMapBytes = 4 * 128;  // of a work-group: four tensor maps
 constexpr int64_t kMostHeads = 65535;   // work-groups in a launch's second dimension
-constexpr size_t kShapes = 2;           // depth 64 or 128
+constexpr size_t kShapes = 4;           // depth 64 or 128, in one pass or two
+constexpr int64_t kRowsItems = 256, kQueryItems = 128;
+constexpr int64_t kCounterBytes = sizeof(uint32_t);
 
 uint64_t bits(double number) {
   const auto single = static_cast<float>(number);
@@ -33,13 +35,16 @@ FlashTensor strides_of(const attention::OutputPlace& out) {
   return out.wanted() ? FlashTensor{out.strides[0], out.strides[1], out.strides[2]} : FlashTensor{};
 }
 
-// What both passes read.
+// What all launches read. `sums`: of the query's gradient, if one pass makes all.
 struct Passes {
   const attention::FusedProblem& p;
   const HopperBackward& v;
   const HopperBackwardOperands& operands;
-  const Scratch& rows;
   int64_t most_groups;
+  Scratch rows, counters;
+  std::optional<Scratch> sums;
+
+  MemoryRange sums_range() const { return sums ? MemoryRange(*sums) : nullptr; }
 };
 
 void make_statistics(const OpCall& call, const Passes& b) {
@@ -48,51 +53,58 @@ void make_statistics(const OpCall& call, const Passes& b) {
                                          b.p.heads,
                                          b.p.queries,
                                          padded_rows(b.p),
-                                         b.p.depth};
+                                         b.p.depth,
+                                         b.sums.has_value()};
   const int64_t heads = b.p.batch * b.p.heads;
   call.launch(kernels::nvidia_hopper::attention::backward_rows::attention_hopper_rows,
-              Defines().type(define::TYPE, b.v.kind.type),
+              Defines().type(define::TYPE, b.v.kind.type).set(define::DEPTH, b.v.depth),
               {.rows = b.rows,
+               .query_sums = b.sums_range(),
+               .counters = b.counters,
                .sums = MemoryRange(b.operands.sums, 0, heads * b.p.queries * 4),
                .out = b.operands.out,
                .grad = b.operands.grad,
                .p = params})
-      .run({padded_rows(b.p) / 4 * 128, heads, 1}, {128, 1, 1});
+      .run({padded_rows(b.p) * b.v.depth / 8, heads, 1}, {kRowsItems, 1, 1});
 }
 
-AttentionHopperBackwardParams pass_params(const Passes& b, int64_t pass) {
+AttentionHopperBackwardParams pass_params(const Passes& b, HopperPass pass) {
   const attention::FusedProblem& problem = b.p;
+  const bool keeps_keys = pass != HopperPass::Query;
   AttentionHopperBackwardParams p{};
   const HopperTensor keys[] = {hopper_layout(b.operands.key), hopper_layout(b.operands.value)};
   const HopperTensor queries[] = {hopper_layout(b.operands.query), hopper_layout(b.operands.grad)};
   for (size_t i = 0; i < 2; ++i) {
-    p.kept[i] = pass == 0 ? keys[i] : queries[i];
-    p.streamed[i] = pass == 0 ? queries[i] : keys[i];
+    p.kept[i] = keeps_keys ? keys[i] : queries[i];
+    p.streamed[i] = keeps_keys ? queries[i] : keys[i];
   }
-  p.out[0] = strides_of(problem.outs[pass == 0 ? 1 : 0]);
+  p.out[0] = strides_of(problem.outs[keeps_keys ? 1 : 0]);
   p.out[1] = strides_of(problem.outs[2]);
-  p.heads = pass == 0 ? problem.key_heads : problem.heads;
+  p.heads = keeps_keys ? problem.key_heads : problem.heads;
   p.groups = problem.groups();
-  p.kept_rows = pass == 0 ? problem.keys : problem.queries;
-  p.streamed_rows = pass == 0 ? problem.queries : problem.keys;
+  p.kept_rows = keeps_keys ? problem.keys : problem.queries;
+  p.streamed_rows = keeps_keys ? problem.queries : problem.keys;
   p.depth = problem.depth;
   p.padded = padded_rows(problem);
   p.all_heads = problem.batch * p.heads;
   p.row_tiles = divide_up(p.kept_rows, kTileRows);
   p.tiles = p.all_heads * p.row_tiles;
-  p.bundle =
-      hopper_bundle(p.all_heads, p.streamed_rows * problem.depth * 4 * (pass == 0 ? p.groups : 1),
-                    pass == 0 ? 1 : p.groups);
+  // Sums are read and written: two passes over four bytes beside two of two.
+  const int64_t row_bytes = problem.depth * (pass == HopperPass::All ? 12 : 4);
+  p.bundle = hopper_bundle(p.all_heads, p.streamed_rows * row_bytes * (keeps_keys ? p.groups : 1),
+                           keeps_keys ? 1 : p.groups);
   p.scale = bits(problem.scale);
   p.scale_log2 = bits(problem.scale * kLog2E);
-  p.wanted[0] = problem.outs[pass == 0 ? 1 : 0].wanted();
+  p.wanted[0] = problem.outs[keeps_keys ? 1 : 0].wanted();
   p.wanted[1] = problem.outs[2].wanted();
   p.scores = attention::flash_params(problem).scores;
   p.mask_in_pairs = is_mask_in_pairs(problem, p.scores);
   return p;
 }
 
-void run_pass(const OpCall& call, const Passes& b, int64_t pass) {
+void run_pass(const OpCall& call, const Passes& b, HopperPass pass) {
+  const bool keeps_keys = pass != HopperPass::Query;
+  const tb_address counter = b.counters.address() + (keeps_keys ? 0 : kCounterBytes);
   const AttentionHopperBackwardParams params = pass_params(b, pass);
   const int64_t groups = std::min(params.tiles, b.most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
@@ -103,15 +115,32 @@ void run_pass(const OpCall& call, const Passes& b, int64_t pass) {
   const std::array<MemoryRange, 2> keys = {o.key, o.value}, queries = {o.query, o.grad};
   call.launch(kernels::nvidia_hopper::attention::backward::attention_hopper_backward,
               b.v.defines(pass),
-              {.out = pass == 0 ? std::array{result(1), result(2)}
-                                : std::array{result(0), MemoryRange(nullptr)},
-               .kept = pass == 0 ? keys : queries,
-               .streamed = pass == 0 ? queries : keys,
+              {.out = keeps_keys ? std::array{result(1), result(2)}
+                                 : std::array{result(0), MemoryRange(nullptr)},
+               .kept = keeps_keys ? keys : queries,
+               .streamed = keeps_keys ? queries : keys,
                .rows = b.rows,
                .mask = memory_of_mask(b.p.block),
+               .sums = b.sums_range(),
+               .counter = MemoryRange(counter, 0, kCounterBytes),
                .maps = maps,
                .p = params})
       .run({groups * kItems, 1, 1}, {kItems, 1, 1});
+}
+
+void finish_query(const OpCall& call, const Passes& b) {
+  const attention::OutputPlace& out = b.p.outs[0];
+  const AttentionHopperQueryParams params{strides_of(out),  b.p.heads, b.p.queries,
+                                          padded_rows(b.p), b.p.depth, bits(b.p.scale)};
+  const int64_t block = b.v.streamed_rows(HopperPass::All);
+  call.launch(kernels::nvidia_hopper::attention::backward_query::attention_hopper_query,
+              Defines()
+                  .type(define::TYPE, b.v.kind.type)
+                  .set(define::DEPTH, b.v.depth)
+                  .set(define::BN, block),
+              {.out = MemoryRange(out.tensor()), .sums = *b.sums, .p = params})
+      .run({padded_rows(b.p) / block * 2 * kQueryItems, b.p.batch * b.p.heads, 1},
+           {kQueryItems, 1, 1});
 }
 
 bool is_variant_proven(const OpCall& call, const HopperBackward& v) {
@@ -120,8 +149,8 @@ bool is_variant_proven(const OpCall& call, const HopperBackward& v) {
   static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_backward,
                                    wrong_hopper_backward};
   return proofs.hold(
-      call, (v.depth == 128 ? attention::kKinds : 0) + v.kind.index(), kTest,
-      [&] { return v.defines(0); }, &v);
+      call, ((v.depth == 128 ? 2 : 0) + (v.one_pass ? 1 : 0)) * attention::kKinds + v.kind.index(),
+      kTest, [&] { return v.defines(v.first_pass()); }, &v);
 }
 
 Planned<HopperBackward> plan(const OpCall& call, const attention::FusedProblem& p) {
@@ -132,7 +161,10 @@ Planned<HopperBackward> plan(const OpCall& call, const attention::FusedProblem& 
   for (const attention::OutputPlace& out : p.outs)
     if (out.wanted() && !is_hopper_readable(out.tensor(), true))
       return "a result's lines are not aligned";
-  const HopperBackward v{kind.plan(), p.depth <= 64 ? 64 : 128};
+  const bool all_wanted =
+      std::all_of(p.outs.begin(), p.outs.end(), [](const auto& out) { return out.wanted(); });
+  const HopperBackward v{kind.plan(), p.depth <= 64 ? 64 : 128,
+                         all_wanted && !call.deterministic()};
   if (!is_variant_proven(call, v)) return "the kernel failed its test on this driver";
   return v;
 }
@@ -163,30 +195,51 @@ void run(const OpCall& call, const attention::FusedProblem& p, const HopperBackw
 }  // namespace
 
 // Two results leave few registers; so do masks and random numbers.
-Defines HopperBackward::defines(int64_t pass) const {
+int64_t HopperBackward::streamed_rows(HopperPass pass) const {
   const bool is_plain = kind.mask == attention::MaskKind::None && !kind.dropout;
-  const bool small = pass == 0 ? depth == 128 || !is_plain : depth == 128 && !is_plain;
-  Defines d = kind.defines();
-  d.set(define::PASS, pass).set(define::DEPTH, depth).set(define::BN, small ? 64 : 128);
-  return d.set(define::STAGES, depth == 128 && pass == 1 ? 2 : 3);
+  const bool two_results = pass != HopperPass::Query;
+  const bool small = two_results ? depth == 128 || !is_plain : depth == 128 && !is_plain;
+  return small ? 64 : 128;
+}
+
+// What fits local memory: gradients of scores and sums of a block take 64 KiB and more of it.
+Defines HopperBackward::defines(HopperPass pass) const {
+  const bool wide = depth == 128 || streamed_rows(pass) == 128;
+  const int64_t stages =
+      (pass == HopperPass::All && wide) || (pass == HopperPass::Query && depth == 128) ? 2 : 3;
+  return kind.defines()
+      .set(define::PASS, static_cast<int64_t>(pass))
+      .set(define::DEPTH, depth)
+      .set(define::BN, streamed_rows(pass))
+      .set(define::STAGES, stages);
 }
 
 void enqueue_hopper_backward(const OpCall& call, const attention::FusedProblem& p,
                              const HopperBackward& v, const HopperBackwardOperands& operands,
                              int64_t most_groups) {
-  const Scratch rows =
-      call.scratch(static_cast<uint64_t>(p.batch * p.heads * padded_rows(p)) * 2 * sizeof(float));
-  const Passes passes{p, v, operands, rows, most_groups};
+  const auto rows = static_cast<uint64_t>(p.batch * p.heads * padded_rows(p));
+  Passes passes{p,
+                v,
+                operands,
+                most_groups,
+                call.scratch(rows * 2 * sizeof(float)),
+                call.scratch(2 * kCounterBytes),
+                std::nullopt};
+  if (v.one_pass)
+    passes.sums.emplace(call.scratch(rows * static_cast<uint64_t>(v.depth) * sizeof(float)));
   make_statistics(call, passes);
-  if (p.outs[1].wanted() || p.outs[2].wanted()) run_pass(call, passes, 0);
-  if (p.outs[0].wanted()) run_pass(call, passes, 1);
+  if (v.one_pass) {
+    run_pass(call, passes, HopperPass::All);
+    return finish_query(call, passes);
+  }
+  if (p.outs[1].wanted() || p.outs[2].wanted()) run_pass(call, passes, HopperPass::KeyValue);
+  if (p.outs[0].wanted()) run_pass(call, passes, HopperPass::Query);
 }
 
 void report_likely_backward(const OpCall&, const void* what, const ReportProgram& report) {
   const HopperForward& v = *static_cast<const HopperForward*>(what);
-  for (const int64_t pass : {0, 1})
-    report(kernel_sources::nvidia_hopper_attention_backward,
-           HopperBackward{v.kind, v.depth}.defines(pass));
+  report(kernel_sources::nvidia_hopper_attention_backward,
+         HopperBackward{v.kind, v.depth, true}.defines(HopperPass::All));
 }
 
 std::string wrong_hopper_backward(const OpCall& call, const void* what) {

@@ -157,6 +157,12 @@ void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p
   const int64_t groups = std::min(params.tiles, most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
   const int64_t items = 128 * (v.warpgroups + 1);
+  // Causal tiles of several bundles are not as long as one another in turn. Others save the fill.
+  std::optional<Scratch> counter;
+  if (v.kind.causal && params.bundle < params.all_heads) {
+    counter.emplace(call.scratch(sizeof(uint32_t)));
+    counter->clear();
+  }
   call.launch(kernels::nvidia_hopper::attention::forward::attention_hopper, v.defines(),
               {.out = p.outs[0].tensor(),
                .sums = p.outs[1].wanted() ? MemoryRange(sums.view()) : nullptr,
@@ -164,6 +170,7 @@ void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p
                .key = operands.key,
                .value = operands.value,
                .mask = memory_of_mask(p.block),
+               .counter = counter ? MemoryRange(*counter) : nullptr,
                .maps = maps,
                .p = params})
       .run({groups * items, 1, 1}, {items, 1, 1});
