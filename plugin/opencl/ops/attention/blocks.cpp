@@ -90,12 +90,13 @@ class Block {
       run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(addresses_[of_keys], c),
           queries(of_queries, c, g), alpha, false);
   }
-  // of_keys += alpha * scores^T of_queries
+  // of_keys += alpha * scores^T of_queries; = if this is the first product of all keys
   void add_products(MatrixId scores, MatrixId of_queries, int64_t c, tb_address of_keys,
                     double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
       run(scores, of_queries, seen_, c, rows_, matmul::transposed(block(scores, g)),
-          queries(addresses_[of_queries], c, g), keys(of_keys, c), alpha, true);
+          queries(addresses_[of_queries], c, g), keys(of_keys, c), alpha,
+          g > 0 || first_ > 0 || seen_ < p_.keys);
   }
 
  private:
@@ -214,9 +215,12 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   Result grad_q(call, of_q, {p.batch, p.heads, p.queries, p.depth}, p.type);
   Result grad_k(call, of_k, {p.batch, p.key_heads, p.keys, p.depth}, p.type);
   Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
-  copy::fill_tensor(call, grad_k.view(), 0);
-  copy::fill_tensor(call, grad_v.view(), 0);
   const BlockShape shape = block_shape(call, p);
+  const bool first_sees_all = !p.block.causal || std::min(shape.rows, p.queries) >= p.keys;
+  if (!first_sees_all) {
+    copy::fill_tensor(call, grad_k.view(), 0);
+    copy::fill_tensor(call, grad_v.view(), 0);
+  }
   const Scratch scores = block_memory(call, p, shape);
   const Scratch gradients = block_memory(call, p, shape);
 
