@@ -8,18 +8,15 @@
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
 // WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M and DROPOUT as in attention.h. Head sizes are
 // multiples of 8, lines of all tensors start at multiples of 16 bytes.
-#include "attention_hopper.h"
-
 #define BM (64 * WARPGROUPS)
 #define BN 128
+#include "attention_products.h"
+
 #define STAGES 2
 #define HALVES (DEPTH / 64)  // boxes of 64 columns: 128 bytes, the swizzle's width
 #define Q_BYTES (HALVES * BM * 128)
 #define KV_BYTES (HALVES * BN * 128)
 #define ITEMS (128 * (WARPGROUPS + 1))
-#define OUTPUTS CAT(OUTPUTS_, DEPTH)  // accumulators of the result
-#define OUTPUTS_64 32
-#define OUTPUTS_128 64
 #if WARPGROUPS == 2
 #define FEW_REGISTERS "24"
 #define MANY_REGISTERS "240"
@@ -27,35 +24,6 @@
 #define FEW_REGISTERS "32"
 #define MANY_REGISTERS "160"
 #endif
-
-// s = the scores of 64 queries at `a` and 128 keys at `b`; the second 64 columns are a box of 128 rows
-// further on.
-#define SCORE_STEP(offset, add) PRODUCT_STEP(64, "m64n128k16", TYPES, offset, offset, add, "0, 0")
-#if DEPTH == 64
-#define MORE_SCORE_STEPS
-#else
-#define MORE_SCORE_STEPS \
-  SCORE_STEP("1024", "one") SCORE_STEP("1026", "one") SCORE_STEP("1028", "one") SCORE_STEP("1030", "one")
-#endif
-#define SCORES(s, a, b)                                                                                  \
-  asm volatile(PRODUCT_TEMPORARIES SCORE_STEP("0", "zero") SCORE_STEP("2", "one") SCORE_STEP("4", "one") \
-                   SCORE_STEP("6", "one") MORE_SCORE_STEPS PRODUCT_END_TEXT                              \
-               : LIST_64("=f", s)                                                                        \
-               : "l"(a), "l"(b)                                                                          \
-               : "memory")
-// o += weights w of 128 keys, in registers, times their values at `b`: 16 rows of 128 bytes per step.
-#if DEPTH == 64
-#define VALUE_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(32, "m64n64k16", TYPES, k, "%64", offset, "1")
-#else
-#define VALUE_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(64, "m64n128k16", TYPES, k, "%96", offset, "1")
-#endif
-#define ADD_VALUES(o, w, b)                                                                            \
-  asm volatile(PRODUCT_TEMPORARIES VALUE_STEP(0, "0") VALUE_STEP(1, "128") VALUE_STEP(2, "256")        \
-                   VALUE_STEP(3, "384") VALUE_STEP(4, "512") VALUE_STEP(5, "640") VALUE_STEP(6, "768") \
-                       VALUE_STEP(7, "896") PRODUCT_END_TEXT                                           \
-               : CAT(TIES_, OUTPUTS)(o)                                                                \
-               : LIST_32("r", w), "l"(b)                                                               \
-               : "memory")
 
 // Two warpgroups take turns at the matrix unit, so that the softmax of one overlaps with the products of the
 // other. Named barriers 1 and 2, of both warpgroups' 256 items.
@@ -130,7 +98,7 @@
     MY_TURN                                                   \
     SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4)); \
     barrier_wait(full_v + 8 * v_slot, v_phase);               \
-    ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));    \
+    ADD_ROWS(o, w, v_matrix + v_slot * (KV_BYTES >> 4));    \
     YOUR_TURN                                                 \
     DRAW_DROPOUT                                              \
     ALL_BUT_ONE_DONE_OF(64, s);                               \
@@ -284,7 +252,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     for (; n >= 0; --n) BLOCK(0)
     RELEASE(empty_q)
     barrier_wait(full_v + 8 * v_slot, v_phase);
-    ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));
+    ADD_ROWS(o, w, v_matrix + v_slot * (KV_BYTES >> 4));
     ALL_DONE(OUTPUTS, o);
     RELEASE(empty_v + 8 * v_slot)
     NEXT_SLOT(v_slot, v_phase)

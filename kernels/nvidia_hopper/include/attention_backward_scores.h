@@ -5,7 +5,7 @@
 // in registers: for each 64 queries 64 sums, then 64 deltas.
 #ifndef OCLTENSOR_ATTENTION_BACKWARD_SCORES_H
 #define OCLTENSOR_ATTENTION_BACKWARD_SCORES_H
-#include "attention_backward_products.h"
+#include "attention_products.h"
 
 #if KEYS_KEPT
 #define STATISTICS_AT(j, which) \

@@ -29,10 +29,12 @@ INLINE void barrier_wait(uint bar, uint parity) {
                  : "=r"(done) : "r"(bar), "r"(parity) : "memory");
   } while (!done);
 }
+// After stores to local memory that copies or products are to read; before the barrier that tells of them.
+INLINE void written_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Called by the item that initialised the barriers, before the work-group's barrier().
 INLINE void barriers_made() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  written_for_copies();
 }
 INLINE void copy_tile(uint to, __global const uint *map, int x, int y, int z, uint bar) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
@@ -69,8 +71,6 @@ INLINE void add_line(__global float *to, uint from, uint bytes) {
 // Waits until this item's copies to global memory have read what they write, or are done.
 INLINE void copies_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 INLINE void copies_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-// After stores to local memory that copies or products are to read; before the barrier that tells of them.
-INLINE void written_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 INLINE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 // A barrier of one of up to 14 warpgroups.
 INLINE void warpgroup_barrier(int warpgroup) {
@@ -100,7 +100,7 @@ INLINE void store_shared_4(uint to, float x, float y, float z, float w) {
 #define MAKE_MAP(ELEMENT, words, map, p, size0, size1, size2, line, bf16_part, box0, box1)                \
   {                                                                                                       \
     (words)[get_local_id(0) & 31] = 0;                                                                    \
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                               \
+    warp_barrier();                                                                                       \
     if ((get_local_id(0) & 31) == 0)                                                                      \
       asm volatile(REPLACE64("global_address", "%1") REPLACE32("rank", "2") REPLACE32("box_dim", "0, %7") \
                    REPLACE32("box_dim", "1, %8") REPLACE32("box_dim", "2, %9")                            \
@@ -119,7 +119,7 @@ INLINE void store_shared_4(uint to, float x, float y, float z, float w) {
 #define MAKE_MAP_4(ELEMENT, words, map, p, size0, size1, size2, size3, line, bf16_part, space, box0, box1) \
   {                                                                                                        \
     (words)[get_local_id(0) & 31] = 0;                                                                     \
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                \
+    warp_barrier();                                                                                        \
     if ((get_local_id(0) & 31) == 0)                                                                       \
       asm volatile(REPLACE64("global_address", "%1") REPLACE32("rank", "3") REPLACE32("box_dim", "0, %9")  \
                    REPLACE32("box_dim", "1, %10") REPLACE32("box_dim", "2, %11")                           \
@@ -148,7 +148,7 @@ INLINE void store_shared_4(uint to, float x, float y, float z, float w) {
     LEAVE_MAP(words, map)                                                          \
   }
 #define LEAVE_MAP(words, map)                                                                            \
-  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                \
+  warp_barrier();                                                                                        \
   asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned " \
                "[%0], [%1], 128;"                                                                        \
                ::"l"(map), "r"(SHARED(words)) : "memory");                                               \

@@ -44,6 +44,11 @@ BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
   return {heads, rows > 64 && rows < p.queries ? rows / 64 * 64 : rows};
 }
 
+// How many keys a block sees that ends before query `end`.
+int64_t keys_seen(const FusedProblem& p, int64_t end) {
+  return p.block.causal ? std::min(p.keys, end) : p.keys;
+}
+
 Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
   return call.scratch(
       static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * size_of(p.type)));
@@ -63,7 +68,7 @@ class Block {
         heads_(std::min(shape.heads, problem.batch * problem.key_heads - key_head)),
         first_(first),
         rows_(std::min(shape.rows, problem.queries - first)),
-        seen_(p_.block.causal ? std::min(p_.keys, first + rows_) : p_.keys) {}
+        seen_(keys_seen(problem, first + rows_)) {}
 
   ScoreBlock scores() const {
     ScoreBlock block = p_.block;
@@ -90,7 +95,7 @@ class Block {
       run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(addresses_[of_keys], c),
           queries(of_queries, c, g), alpha, false);
   }
-  // of_keys += alpha * scores^T of_queries; = if this is the first product of all keys
+  // of_keys += alpha * scores^T of_queries, or = if this is a head's first product and of all keys
   void add_products(MatrixId scores, MatrixId of_queries, int64_t c, tb_address of_keys,
                     double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
@@ -216,8 +221,8 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   Result grad_k(call, of_k, {p.batch, p.key_heads, p.keys, p.depth}, p.type);
   Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
   const BlockShape shape = block_shape(call, p);
-  const bool first_sees_all = !p.block.causal || std::min(shape.rows, p.queries) >= p.keys;
-  if (!first_sees_all) {
+  const int64_t seen_first = keys_seen(p, std::min(shape.rows, p.queries));
+  if (seen_first < p.keys) {  // else the first products are not added to anything
     copy::fill_tensor(call, grad_k.view(), 0);
     copy::fill_tensor(call, grad_v.view(), 0);
   }

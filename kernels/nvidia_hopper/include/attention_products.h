@@ -1,10 +1,12 @@
-// Products of attention backward on Hopper's matrix units: of operands in local memory, and of scores in
-// registers with such an operand. Shapes follow from DEPTH 64 or 128, and from BN streamed rows, 64 or 128.
-#ifndef OCLTENSOR_ATTENTION_BACKWARD_PRODUCTS_H
-#define OCLTENSOR_ATTENTION_BACKWARD_PRODUCTS_H
+// Products of attention on Hopper's matrix units: of operands in local memory, and of scores in registers
+// with such an operand. Shapes follow from DEPTH 64 or 128, and from BN, the streamed rows of a block (in
+// forward: keys), 64 or 128. Of the other operand a work-group keeps 128 rows, in forward with DEPTH 64 up to
+// 192.
+#ifndef OCLTENSOR_ATTENTION_PRODUCTS_H
+#define OCLTENSOR_ATTENTION_PRODUCTS_H
 #include "attention_hopper.h"
 
-#define OUTPUTS CAT(OUTPUTS_, DEPTH)  // an item's accumulators of a kept operand's gradient
+#define OUTPUTS CAT(OUTPUTS_, DEPTH)  // an item's accumulators of a result, or of a kept operand's gradient
 #define OUTPUTS_64 32
 #define OUTPUTS_128 64
 #if BN == 64
