@@ -95,13 +95,12 @@ class Block {
       run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(addresses_[of_keys], c),
           queries(of_queries, c, g), alpha, false);
   }
-  // of_keys += alpha * scores^T of_queries, or = if this is a head's first product and of all keys
+  // of_keys += alpha * scores^T of_queries, or = of the keys that a head's first block sees
   void add_products(MatrixId scores, MatrixId of_queries, int64_t c, tb_address of_keys,
                     double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
       run(scores, of_queries, seen_, c, rows_, matmul::transposed(block(scores, g)),
-          queries(addresses_[of_queries], c, g), keys(of_keys, c), alpha,
-          g > 0 || first_ > 0 || seen_ < p_.keys);
+          queries(addresses_[of_queries], c, g), keys(of_keys, c), alpha, g > 0 || first_ > 0);
   }
 
  private:
@@ -222,7 +221,7 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
   const BlockShape shape = block_shape(call, p);
   const int64_t seen_first = keys_seen(p, std::min(shape.rows, p.queries));
-  if (seen_first < p.keys) {  // else the first products are not added to anything
+  if (seen_first < p.keys) {  // those that it does not see are added to before they are written
     copy::fill_tensor(call, grad_k.view(), 0);
     copy::fill_tensor(call, grad_v.view(), 0);
   }
