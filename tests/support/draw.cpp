@@ -11,6 +11,10 @@ namespace {
 
 constexpr int64_t kWidths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
 
+// Elements of storage per element of a tensor: 300,000 complex numbers stay below 64 MiB, which is
+// all that some devices give in one piece.
+constexpr int64_t kLargestPadding = 9;
+
 int64_t budget(SizeMode mode) {
   switch (mode) {
     case SizeMode::Small: return 300;
@@ -139,10 +143,13 @@ Layout Draw::output_layout(const Dims& sizes) {
   if (rng.chance(0.7)) rng.shuffle(order);
   Layout layout;
   layout.strides = Dims(rank, 1);
-  int64_t stride = 1;
+  int64_t stride = 1, padding = 1;
   for (size_t k = rank; k > 0; --k) {
     const size_t d = order[k - 1];
-    if (rng.chance(0.3)) stride *= rng.range(2, 3);  // a step, or padding of rows
+    if (rng.chance(0.3)) {  // a step, or padding of rows
+      const int64_t times = rng.range(2, 3);
+      if (padding * times <= kLargestPadding) stride *= times, padding *= times;
+    }
     layout.strides[d] = stride;
     stride *= std::max<int64_t>(1, sizes[d]);
   }

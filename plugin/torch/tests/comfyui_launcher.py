@@ -1,25 +1,26 @@
-"""Runs ComfyUI's main.py, in the folder at hand, beside torch's CPU build: PyPI's torchvision then
-needs help to be imported (tests/oracle/torchvision_library.py). Nothing is imported earlier."""
+"""Runs ComfyUI's main.py, in the folder at hand, beside torch's CPU build: PyPI's torchvision and
+torchaudio then need help to be imported (tests/oracle/torch*_library.py). Nothing is imported
+earlier."""
 
+import importlib
 import importlib.abc
-import importlib.machinery
 import pathlib
 import runpy
 import sys
 
 ORACLE = pathlib.Path(__file__).resolve().parents[3] / "tests/oracle"
+HELP = {"torchvision": "load_extension", "torchaudio": "hide_unusable_extension"}
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Loads torchvision's extension before its Python files are imported."""
+    """Helps before the Python files of such a package are imported, and finds nothing itself."""
 
     def find_spec(self, name, path, target=None):  # noqa: ANN001, ANN201
-        if name == "torchvision":
-            sys.meta_path.remove(self)
-            sys.path.append(str(ORACLE))
-            import torchvision_library
-
-            torchvision_library.load_extension()
+        if name in HELP:
+            function = HELP.pop(name)
+            if str(ORACLE) not in sys.path:
+                sys.path.append(str(ORACLE))
+            getattr(importlib.import_module(f"{name}_library"), function)()
         return None
 
 
