@@ -39,6 +39,7 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/csrc/module/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
              plugin/torch/wheels/README.md plugin/torch/torch_ocl/integrations/README.md plugin/torch/upstream/README.md
              plugin/torch/examples/README.md plugin/torch/examples/comfyui/README.md
+             plugin/torch/examples/comfyui/page.png
              plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
              plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md
              bench/README.md bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h

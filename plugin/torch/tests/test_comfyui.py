@@ -1,8 +1,10 @@
 """ComfyUI's node folder: against a stand-in for the module that it changes, and with a real server
-where a checkout of ComfyUI is in .venv/ComfyUI, with its packages in .venv/ComfyUI/.venv."""
+where a checkout of ComfyUI is in .venv/ComfyUI, with its packages in .venv/ComfyUI/.venv, whose
+page is used where chromium is."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -152,14 +154,16 @@ class Management(unittest.TestCase):
 )
 class Server(unittest.TestCase):
     def test_a_workflow(self) -> None:
-        launcher = ("--launcher", TESTS / "comfyui_launcher.py")
-        done = subprocess.run(
-            [PYTHON, EXAMPLE / "run_workflow.py", COMFYUI, *launcher, "--steps", "2"],
-            capture_output=True,
-            text=True,
-            timeout=1500,
-        )
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        command = [PYTHON, EXAMPLE / "run_workflow.py", COMFYUI, "--steps", "2"]
+        command += ["--launcher", TESTS / "comfyui_launcher.py"]
+        with tempfile.TemporaryDirectory() as name:
+            picture = pathlib.Path(name) / "page.png"
+            if shutil.which("chromium"):
+                command += ["--screenshot", picture]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            if "--screenshot" in command:
+                self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,23 @@ def random_weights(model: object, dtype: object) -> dict:
     return weights
 
 
+def within_colours(decoder: object, weights: dict) -> dict:
+    """The decoder's weights with another last layer: colours of noise are about the middle ones,
+    where they would mostly be cut off at black or full, and a comparison would see little."""
+    import torch
+
+    decoder.load_state_dict(weights)
+    noise = torch.randn(1, LATENT, 16, 16, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        image = decoder(noise)
+    scale = 0.2 / image.std((0, 2, 3))
+    last = len(decoder) - 1
+    return weights | {
+        f"{last}.weight": weights[f"{last}.weight"] * scale[:, None, None, None],
+        f"{last}.bias": 0.5 - image.mean((0, 2, 3)) * scale,
+    }
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1]).resolve()
     sys.argv = [sys.argv[0], "--cpu"]  # ComfyUI reads it when it is imported
@@ -68,8 +85,11 @@ def main() -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
     save_file(checkpoint, folder / "checkpoints/random_sd3.safetensors")
     for name, make in (("encoder", taesd.Encoder), ("decoder", taesd.Decoder)):
-        file = folder / f"vae_approx/taesd3_{name}.safetensors"
-        save_file(random_weights(make(LATENT), torch.float32), file)
+        model = make(LATENT)
+        weights = random_weights(model, torch.float32)
+        if name == "decoder":
+            weights = within_colours(model, weights)
+        save_file(weights, folder / f"vae_approx/taesd3_{name}.safetensors")
 
 
 if __name__ == "__main__":
