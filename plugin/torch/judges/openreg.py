@@ -23,6 +23,9 @@ TESTS = "test/cpp_extensions/open_registration_extension/torch_openreg/tests"
 # What torch_openreg's own code says or has, and what this is not meant to.
 EXPLAINED = {
     "test_invalid_device_index|test_device_poison_fork": "an error, of another text",
+    "test_device_properties": "torch's memory information is a pair; the example has none",
+    "numpy_serialization": "a stored file names the example's device",
+    "TestFactory::test_empty$": "torch 2.13 has no named tensors, on the CPU neither",
     "test_device_capability": "quantized types are not supported",
     "test_autocast_float32_supported|test_openreg_autocast_error_message": "lists of its own",
     "test_offset_unsupported|custom_|autograd_function|StructuredCodegen": "operators of its own",
@@ -37,6 +40,8 @@ def parts(options: argparse.Namespace) -> list[pathlib.Path]:
     theirs = options.checkout / TESTS
     for file in sorted((theirs if theirs.is_dir() else options.checkout).glob("test_*.py")):
         text = re.sub("(?<![A-Za-z])(torch_)?openreg", r"\1ocl", file.read_text())
+        # The example is loaded with torch, also in processes that a test starts.
+        text = re.sub("^import torch$", "import torch\nimport torch_ocl", text, flags=re.M)
         (pathlib.Path(options.scratch) / file.name).write_text(text)
     return sorted(pathlib.Path(options.scratch).glob("test_*.py"))
 
@@ -69,7 +74,7 @@ def main() -> int:
 
     def check(options: argparse.Namespace) -> None:
         folders = (options.checkout, options.checkout / TESTS)
-        if not any((folder / "test_event.py").is_file() for folder in folders):
+        if not any(list(folder.glob("test_*.py")) for folder in folders):
             p.error(f"CHECKOUT is to have {TESTS}")
 
     return suite.main(SUITE, p, check)

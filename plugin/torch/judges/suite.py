@@ -109,7 +109,8 @@ def start(
         "only": options.only,
         "seen": seen,
     }
-    file = pathlib.Path(options.scratch) / f"{device}-{part.parent.parent.name}-{part.stem}.json"
+    name = "-".join([device, *part.parts[-3:-1], part.stem])
+    file = pathlib.Path(options.scratch) / f"{name}.json"
     file.write_text(json.dumps(told))
     env = {
         **os.environ,
