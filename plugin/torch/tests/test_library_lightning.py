@@ -1,5 +1,6 @@
 """Lightning on ocl: Trainer and Fabric, devices and precisions."""
 
+import pickle
 import unittest
 
 import torch
@@ -35,11 +36,41 @@ class Lightning(Case):
                 trainer = pl.Trainer(logger=False, **options)
                 self.assertEqual(trainer.strategy.root_device, torch.device("ocl", 0))
                 self.assertEqual(trainer.precision_plugin.device, "ocl")
+                self.assertIs(type(pickle.loads(pickle.dumps(trainer)).accelerator), OclAccelerator)
             cpu = pl.Trainer(logger=False, accelerator="cpu", precision="bf16-mixed")
             self.assertEqual(cpu.strategy.root_device.type, "cpu")
             self.assertEqual(cpu.precision_plugin.device, "cpu")
             with self.assertRaisesRegex(ValueError, "there are 1 ocl devices"):
                 pl.Trainer(accelerator="ocl", devices=[7])
+            for wrong in (["0"], [0, "1"], [[0], [1]], [False]):
+                with self.assertRaisesRegex(TypeError, "a sequence of ints"):
+                    pl.Trainer(accelerator="ocl", devices=wrong)
+
+    def test_check_before_training(self) -> None:
+        from lightning import pytorch as pl
+        from lightning.pytorch.demos.boring_classes import BoringModel
+
+        drawn: dict[int, list[float]] = {0: [], 2: []}
+
+        class Model(BoringModel):
+            def training_step(self, batch, index):
+                drawn[checks].append(torch.rand((), device=self.device).item())
+                return super().training_step(batch, index)
+
+            def validation_step(self, batch, index):
+                torch.rand((), device=self.device)
+                return super().validation_step(batch, index)
+
+        quietly = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
+        for checks in drawn:
+            torch.manual_seed(0)
+            with quiet():
+                trainer = pl.Trainer(
+                    accelerator="ocl", max_steps=2, num_sanity_val_steps=checks, **quietly
+                )
+                trainer.fit(Model())
+        self.assertEqual(len(drawn[0]), 2)
+        self.assertEqual(drawn[0], drawn[2])
 
     def test_fabric(self) -> None:
         from lightning.fabric import Fabric

@@ -1,5 +1,7 @@
 """Lightning: ``OclAccelerator``, chosen by ``accelerator="ocl"``, and by "auto" and "gpu"."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -21,10 +23,28 @@ def trainer(library: ModuleType, patch: Patch) -> None:
     accelerators = module("lightning.pytorch.accelerators")
     _register(patch, accelerators, accelerators.AcceleratorRegistry)
     _connect(patch, library._AcceleratorConnector, accelerators.OclAccelerator)
+    patch.replace(module("lightning.pytorch.utilities.seed"), "isolate_rng", isolate)
+
+
+def isolate(old: Any) -> Any:
+    """What Trainer's check before training and its search for a learning rate run in."""
+
+    @contextmanager
+    def isolate_rng(include_cuda: bool = True) -> Iterator[None]:
+        known = include_cuda and torch.ocl.is_initialized()
+        states = torch.ocl.get_rng_state_all() if known else None
+        with old(include_cuda):
+            yield
+        if states is not None:
+            torch.ocl.set_rng_state_all(states)
+
+    return isolate_rng
 
 
 def _register(patch: Patch, accelerators: ModuleType, registry: Any) -> None:
     accelerator = make_accelerator(accelerators.Accelerator)
+    # Where it is found: a Trainer that is pickled has one.
+    accelerator.__module__, accelerator.__qualname__ = accelerators.__name__, "OclAccelerator"
     patch.set(accelerators, "OclAccelerator", accelerator)
     registry.register("ocl", accelerator, description="OpenCL devices")
     patch.on_undo(lambda: registry.remove("ocl"))
@@ -56,6 +76,9 @@ def make_accelerator(base: Any) -> Any:
             if isinstance(devices, (int, str)):
                 wanted = int(devices)
                 devices = list(range(count if wanted == -1 else wanted))
+            if not all(type(index) is int for index in devices):
+                known = "an int, a string, a sequence of ints"
+                raise TypeError(f"devices must be {known}, but you gave {devices!r}")
             if not devices or not set(devices) <= set(range(count)):
                 raise ValueError(f"devices={devices}: there are {count} ocl devices")
             if len(devices) > 1:
