@@ -112,6 +112,7 @@ def stand_in(checkout: pathlib.Path) -> None:
     marks = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -2.0)]
     pieces = [*marks, *((chr(code), -3.0) for code in range(33, 127))]
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 5, "num_heads": 4}
+    sizes["dropout_rate"] = 0  # tests run pipelines in training's mode, and compare two runs
     t5 = tr.T5EncoderModel(tr.T5Config(vocab_size=1103, **sizes))
     for made in (tr.T5Tokenizer(vocab=pieces, extra_ids=0), t5):
         made.save_pretrained(folder / "tiny-random-t5")
