@@ -10,8 +10,14 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Warpgroup products and tensor copies exist in sm_90a only.
-bool suits(const Capabilities& caps) { return caps.compute_capability == 90; }
+constexpr uint32_t kLargestWorkGroup = 384;  // three warpgroups
+
+// Warpgroup products and tensor copies exist in sm_90a only. A device that has been told to have
+// less than Hopper's local memory or work-groups stands for another one.
+bool suits(const Capabilities& caps) {
+  return caps.compute_capability == 90 && !caps.local_memory_capped &&
+         caps.max_work_group_size >= kLargestWorkGroup;
+}
 
 constexpr const Algorithm* kAlgorithms[] = {
     &nvidia_hopper::kProduct,     &nvidia_hopper::kBf16x6Product,

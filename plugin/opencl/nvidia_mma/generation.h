@@ -22,7 +22,8 @@ constexpr int64_t generation(const Capabilities& caps) {
 // KiB for alignment.
 constexpr int64_t most_local_memory(const Capabilities& caps) {
   const auto reported = static_cast<int64_t>(caps.local_memory);
-  if (caps.emulated_mma || caps.is_capped || caps.compute_capability < 80) return reported;
+  if (caps.emulated_mma || caps.local_memory_capped || caps.compute_capability < 80)
+    return reported;
   return std::max(reported, static_cast<int64_t>(caps.unit_local_memory) - (2 << 10));
 }
 

@@ -56,6 +56,7 @@ struct Capabilities {
   std::string limits;               // as text: "local_memory=32768,fp64=0"; empty: nothing
   std::vector<const char*> hidden;  // extensions that programs shall not see
   bool is_capped = false;  // launches beyond the limits are refused here, as the driver would not
+  bool local_memory_capped = false;  // else the driver decides, which may take more than it reports
 
   // What a cached binary depends on besides source and options.
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }

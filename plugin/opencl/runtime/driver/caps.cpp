@@ -61,11 +61,13 @@ void apply(Capabilities& c, const CapLimit& limit) {
 
 void apply_caps(Capabilities& c) {
   const auto limits = parse_caps(config::get_string(config::Knob::Caps));
+  const uint64_t reported = c.local_memory;
   for (const CapLimit& limit : limits.value()) apply(c, limit);
   if (!config::get_bool(config::Knob::Float64)) apply(c, {Cap::Fp64, 0, true});
   c.host_addresses = c.host_addresses && c.unified_memory;
   c.largest_allocation = std::min(c.largest_allocation, c.global_memory);
   c.is_capped = !c.limits.empty();
+  c.local_memory_capped = c.local_memory < reported;
 }
 
 std::string without_hidden(const Capabilities& caps, std::string source) {
@@ -80,6 +82,7 @@ std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel
   const size_t items = local[0] * local[1] * local[2];
   if (local[0] != 0 && items > caps.max_work_group_size)
     return fmt::format("a work-group of {} work-items, limit {}", items, caps.max_work_group_size);
+  if (!caps.local_memory_capped) return {};
   cl_ulong bytes = 0;
   const cl_int code = cl().clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
                                                     sizeof bytes, &bytes, nullptr);
