@@ -53,6 +53,15 @@ class GivenOuts(unittest.TestCase):
         torch.arange(6, out=out)
         self.assertEqual((out.tolist(), out.stride()), ([[0, 1, 2], [3, 4, 5]], (1, 2)))
 
+    def test_bools_are_one_before_they_are_numbers(self) -> None:
+        a, b = torch.rand(100) < 0.6, torch.rand(100) < 0.6
+        for function in (torch.add, torch.mul, torch.maximum, torch.bitwise_or, torch.logical_xor):
+            for dtype in (torch.int32, torch.uint8, torch.float32, torch.bfloat16):
+                out = torch.full((100,), 77, dtype=dtype, device="ocl")
+                function(a.to("ocl"), b.to("ocl"), out=out)
+                with self.subTest(function=function.__name__, dtype=dtype):
+                    self.assertTrue(torch.equal(out.cpu(), function(a, b).to(dtype)))
+
     def test_scans_take_the_type(self) -> None:
         values = torch.tensor([[1.75, -2.5, 3.25], [0.5, 2.0, -1.5]])
         for scan in (torch.cumsum, torch.cumprod):

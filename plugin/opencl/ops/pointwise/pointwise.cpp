@@ -196,17 +196,19 @@ void pointwise(OpCall& call) {
       std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count)),
       &made};
   if (soft) return launch_without_float64(call, out, what);
-  if (!is_complex(out.dtype()) || is_complex(resolved.compute)) {
+  // A bool is 0 or 1 before it is converted: true + true is 1, also as an integer.
+  const bool truth = resolved.result == DType::Bool && out.dtype() != DType::Bool && !what.test;
+  if (!truth && (!is_complex(out.dtype()) || is_complex(resolved.compute))) {
     elementwise::launch_elementwise(call, out, what);
     if (!divides) remember(call, what);
     return;
   }
-  // A real result is converted for a complex output.
+  // So are real results for a complex output.
   const Scratch memory =
       call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));
-  const LocalTensor real(memory.address(), resolved.result, shape);
-  elementwise::launch_elementwise(call, real, what);
-  copy_tensor(call, out, real);
+  const LocalTensor result(memory.address(), resolved.result, shape);
+  elementwise::launch_elementwise(call, result, what);
+  copy_tensor(call, out, result);
 }
 
 }  // namespace
