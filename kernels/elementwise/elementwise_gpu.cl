@@ -1,9 +1,9 @@
 // Pointwise operators for GPUs: a work-item computes one element, or several if every operand is contiguous
-// or repeated.
+// or repeated along the inner dimension.
 // Defines: as elementwise_cpu.cl; FLAT if the loop nest is one contiguous run, LINES if its inner dimension
-// is (a row or a column broadcast to a matrix); VEC, with FLAT, if all contiguous operands are of a 16-bit
-// float type and aligned to VEC elements; INDEX the type of element counts (uint, or ulong for 2^31 elements
-// and more).
+// is (a row or a column broadcast to a matrix); VEC if a work-item takes a vector of so many elements: all
+// contiguous operands are floats, whose lines are aligned to VEC elements and, unless FLAT, multiples of it;
+// INDEX the type of element counts (uint, or ulong for 2^31 elements and more).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 #include "float8.h"
@@ -53,6 +53,20 @@
 #define PTR_D __global const STYPE(D) *pd = AT_CONST(D, d_base, d_offset);
 #endif
 #define ALL_POINTERS PTR_A PTR_B PTR_C PTR_D
+// Moves all pointers to a line of the loop nest, one of all dimensions but the inner one.
+#define MOVE_TO_LINE(line)                            \
+  INDEX rest = line;                                  \
+  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {   \
+    if (k >= p.rank) break;                           \
+    const INDEX size = p.sizes[k], next = rest / size; \
+    const long at = rest - next * size;               \
+    rest = next;                                      \
+    out += at * p.strides[0][k];                      \
+    MOVE(KIND_A, pa, at * p.strides[1][k])            \
+    MOVE(KIND_B, pb, at * p.strides[2][k])            \
+    MOVE(KIND_C, pc, at * p.strides[3][k])            \
+    MOVE(KIND_D, pd, at * p.strides[4][k])            \
+  }
 #define PARAMETERS                                                                                     \
   const T s0 = FROM_BITS(COMPUTE, p.numbers[4]), s1 = FROM_BITS(COMPUTE, p.numbers[5]);                \
   const T s2 = FROM_BITS(COMPUTE, p.numbers[6]), s3 = FROM_BITS(COMPUTE, p.numbers[7]);
@@ -65,7 +79,15 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   ALL_POINTERS
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
 #ifdef VEC
-  const INDEX n = p.sizes[0], i = (INDEX)get_global_id(0) * VEC;
+  const INDEX n = p.sizes[0];
+#ifdef FLAT
+  const INDEX i = (INDEX)get_global_id(0) * VEC;
+#else
+  const INDEX parts = n / VEC, line = (INDEX)get_global_id(0) / parts;
+  if (line >= (INDEX)p.rows) return;
+  const INDEX i = ((INDEX)get_global_id(0) - line * parts) * VEC;
+  MOVE_TO_LINE(line)
+#endif
   if (i + VEC <= n) {
     T a[VEC], b[VEC], c[VEC], d[VEC];
     GET_VECTOR(KIND_A, A, pa, i, a);
@@ -89,18 +111,7 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   // The line is found once for all of them.
   const INDEX parts = (n + 4 * step - 1) / (4 * step), line = (INDEX)get_group_id(0) / parts;
   const INDEX i = ((INDEX)get_group_id(0) - line * parts) * step * 4 + get_local_id(0);
-  INDEX rest = line;
-  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {
-    if (k >= p.rank) break;
-    const INDEX size = p.sizes[k], next = rest / size;
-    const long at = rest - next * size;
-    rest = next;
-    out += at * p.strides[0][k];
-    MOVE(KIND_A, pa, at * p.strides[1][k])
-    MOVE(KIND_B, pb, at * p.strides[2][k])
-    MOVE(KIND_C, pc, at * p.strides[3][k])
-    MOVE(KIND_D, pd, at * p.strides[4][k])
-  }
+  MOVE_TO_LINE(line)
 #else
   const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);
 #endif

@@ -15,6 +15,8 @@
   }                                                       \
   INLINE void CAT(storev_, A)(__global T * p, const T *v) { *(__global OF_VEC(T) *)p = OF_VEC(vload)(0, v); }
 PLAIN_VECTORS(f32, float)
+PLAIN_VECTORS(i32, int)
+PLAIN_VECTORS(i64, long)
 #ifdef cl_khr_fp64
 PLAIN_VECTORS(f64, double)
 #endif
@@ -26,6 +28,15 @@ PLAIN_VECTORS(f64, double)
 #else
 #define PACK uint
 #endif
+INLINE void loadv_i16(__global const short *p, short *v) {
+  const PACK bits = *(__global const PACK *)p;
+  UNROLL for (int k = 0; k < VEC; ++k) v[k] = ((const short *)&bits)[k];
+}
+INLINE void storev_i16(__global short *p, const short *v) {
+  PACK bits;
+  UNROLL for (int k = 0; k < VEC; ++k)((short *)&bits)[k] = v[k];
+  *(__global PACK *)p = bits;
+}
 INLINE void loadv_f16(__global const half *p, float *v) {
   const PACK bits = *(__global const PACK *)p;
   OF_VEC(vstore)(OF_VEC(vload_half)(0, (const half *)&bits), 0, v);

@@ -27,21 +27,62 @@ void divide_rows(PointwiseParams& p, Work& work) {
 
 namespace {
 
-// For 16-bit floats a work-item takes as many elements as 16 bytes hold: with four elements, a load
-// or store of each would take more instructions than most formulas.
-constexpr int64_t kVector = 8;
-bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  const auto fits = [&](TensorView tensor) {
-    const bool half = tensor.dtype() == DType::Float16 || tensor.dtype() == DType::BFloat16;
-    return half && tensor.address() % (kVector * 2) == 0;
-  };
-  bool all = what.compute == DType::Float32 && fits(out);
+constexpr int64_t kShortestLine = 256;  // shorter ones are not worth a division of their own
+
+// Whether all tensors that are contiguous along the inner dimension pass: `test` takes one, and its
+// place in the nest. The others are repeated along it.
+template <typename Test>
+bool all_runs(TensorView out, const ElementwiseLaunch& what, const Nest& nest, Test test) {
+  bool all = test(out, size_t{0});
   for (size_t k = 0; k < what.inputs.size(); ++k) {
     const ElementwiseInput& input = what.inputs[k];
-    const bool contiguous = input.tensor != nullptr && nest.space.strides[k + 1][0] == 1;
-    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor)));
+    if (input.tensor == nullptr || nest.space.strides[k + 1][0] == 0) continue;
+    all = all && !input.is_condition && test(*input.tensor, k + 1);
   }
   return all;
+}
+
+// Whether kernels have vectors of tensors of `type` that they compute in `compute`.
+bool has_vectors(DType type, DType compute) {
+  switch (type) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32: return compute == DType::Float32;
+    case DType::Int16:
+    case DType::Int32:
+    case DType::Int64: return compute == type;
+    default: return false;
+  }
+}
+
+// The elements that a work-item loads and stores at once; 1: each by itself. 16 bytes of 16-bit
+// types, because four such elements by a load each take more instructions than most formulas; in
+// lines that are too short for a work-group, of wider types, too, as finding a line takes some
+// divisions.
+int64_t vector_width(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+  constexpr int64_t kBytes = 16;
+  constexpr int64_t kHalves = kBytes / 2;
+  const IterationSpace& space = nest.space;
+  int64_t item = 1;
+  const bool has = all_runs(out, what, nest, [&](TensorView tensor, size_t) {
+    item = std::max(item, tensor.itemsize());
+    return has_vectors(tensor.dtype(), what.compute);
+  });
+  const bool flat = space.rank() == 1;
+  const bool short_lines = !flat && space.sizes[0] < kShortestLine;
+  int64_t width = has ? kBytes / item : 1;
+  if (width < kHalves && !short_lines) return 1;
+  const auto starts_at_multiples = [&](TensorView tensor, size_t k) {
+    const int64_t first = static_cast<int64_t>(tensor.address()) / tensor.itemsize();
+    bool all = (first + nest.offsets[k]) % width == 0;
+    for (size_t i = 1; i < space.rank(); ++i) all = all && space.strides[k][i] % width == 0;
+    return all;
+  };
+  const auto fits = [&] {
+    return (flat || space.sizes[0] % width == 0) && all_runs(out, what, nest, starts_at_multiples);
+  };
+  while (width > 1 && !fits()) width = short_lines ? width / 2 : 1;
+  return width;
 }
 
 }  // namespace
@@ -52,23 +93,22 @@ bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest)
 void divide_elements(const Capabilities& caps, TensorView out, const ElementwiseLaunch& what,
                      const Nest& nest, const PointwiseParams& p, Defines& d, Work& work) {
   Grid& local = work.local;
-  constexpr int64_t kShortest = 256;  // shorter lines are not worth a division of their own
   const int64_t total = p.sizes[0] * p.rows;
   bool runs = nest.space.strides[0][0] == 1;
   for (size_t k = 1; k < nest.space.strides.size(); ++k)
     runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
+  const int64_t vector = runs ? vector_width(out, what, nest) : 1;
   const bool flat = runs && p.rank == 1;
-  const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
-  const bool vectors = flat && is_vectors(out, what, nest);
+  const bool lines = runs && p.rank > 1 && vector == 1 && p.sizes[0] >= kShortestLine;
   if (flat) d.set(define::FLAT, 1);
-  if (vectors) d.set(define::VEC, kVector);
+  if (vector > 1) d.set(define::VEC, vector);
   if (lines) d.set(define::LINES, 1);
   d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
   local[0] = std::min<int64_t>(256, caps.max_work_group_size);
   while (lines && local[0] > 64 && local[0] * 4 > p.sizes[0]) local[0] /= 2;
-  const int64_t per_group = work.per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
+  work.per_group = local[0] * (vector > 1 ? vector : flat || lines ? 4 : 1);
   const int64_t run = lines ? p.sizes[0] : total;
-  work.global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
+  work.global[0] = (run + work.per_group - 1) / work.per_group * local[0] * (total / run);
 }
 
 std::array<uint64_t, 8> number_bits(const ElementwiseLaunch& what) {
