@@ -2,6 +2,7 @@
 #include "softmax.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "call/algorithms.h"
 #include "call/divide_up.h"
@@ -134,6 +135,49 @@ void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& 
   }
 }
 
+// A row is held by one work-group, in `held` vectors of 16 bytes for each item.
+struct WholeRows {
+  int64_t group, vector, held;
+};
+Planned<WholeRows> plan_whole_rows(const OpCall& call, const SoftmaxProblem& p) {
+  constexpr uint32_t kWidest = 1024;
+  constexpr int64_t kMostHeld = 8;  // 32 registers, of the 64 that so many items have on most GPUs
+  constexpr int64_t kBytes = 16;
+  const Capabilities& caps = call.caps();
+  if (!caps.register_tiles) return "the device keeps no tiles in registers";
+  if (p.shape.inner != 1) return "rows are not contiguous";
+  if (p.shape.n <= reduce::group_size(caps) * kHeld) return "rows fit fewer work-items' registers";
+  if (p.shape.outer < static_cast<int64_t>(caps.compute_units)) return "too few rows";
+  const DType type = p.out.dtype();
+  if (p.compute != DType::Float32 || p.first.dtype() != type || p.second.dtype() != type)
+    return "types other than one of float32, float16 and bfloat16";
+  if ((p.first.address() | p.second.address() | p.out.address()) % kBytes != 0)
+    return "memory does not start at a multiple of 16 bytes";
+  const auto group =
+      static_cast<int64_t>(std::bit_floor(std::min(kWidest, caps.max_work_group_size)));
+  const int64_t vector = kBytes / size_of(type);
+  // A row may start at a vector's last element.
+  const int64_t held = divide_up(p.shape.n + vector - 1, group * vector);
+  if (held > kMostHeld) return "rows do not fit a work-group's registers";
+  return WholeRows{group, vector, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(held)))};
+}
+
+void run_whole_rows(const OpCall& call, const SoftmaxProblem& p, const WholeRows& plan) {
+  Defines d;
+  d.type(define::COMPUTE, p.compute).type(define::A, p.out.dtype()).set(define::LOG, p.log);
+  d.set(define::GROUP, plan.group).set(define::VEC, plan.vector).set(define::HELD, plan.held);
+  const Grid items{p.shape.outer * plan.group, 1, 1};
+  const Grid group{plan.group, 1, 1};
+  if (p.backward)
+    call.launch(kernels::softmax::softmax_whole_rows_backward::softmax, d,
+                {.a = p.first, .b = p.second, .out = p.out, .n = p.shape.n})
+        .run(items, group);
+  else
+    call.launch(kernels::softmax::softmax_whole_rows::softmax, d,
+                {.a = p.first, .out = p.out, .n = p.shape.n})
+        .run(items, group);
+}
+
 // How many work-items share a row: each takes 16 elements if that leaves enough work-groups, else
 // 8.
 int64_t lanes_for(const OpCall& call, const Shape& s, int64_t group) {
@@ -181,6 +225,10 @@ void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
 
 // ---- The choice
 
+constinit const SoftmaxAlgorithm kWholeRows({.id = "softmax.whole_rows",
+                                             .description = "a work-group holds a row in registers",
+                                             .style = DeviceStyle::Gpu},
+                                            Steps<plan_whole_rows, run_whole_rows>());
 constinit const SoftmaxAlgorithm kLongRows({.id = "softmax.long_rows",
                                             .description = "several work-groups share a row",
                                             .style = DeviceStyle::Gpu},
@@ -206,7 +254,7 @@ using Algorithms = AlgorithmList<SoftmaxProblem, SoftmaxTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "softmax", softmax_operators(), {&kLongRows, &kGpu, &kCpu});
+      "softmax", softmax_operators(), {&kWholeRows, &kLongRows, &kGpu, &kCpu});
   return list;
 }
 
