@@ -1,5 +1,5 @@
-"""softmax and log_softmax of rows that one work-group holds in registers, with their gradients, beside
-float64: rows that start in the middle of a vector, and neighbours of infinities and NaN."""
+"""softmax and log_softmax of rows that one work-group holds in registers, with their gradients,
+beside float64: rows that start in the middle of a vector, and neighbours of infinities and NaN."""
 
 import unittest
 
