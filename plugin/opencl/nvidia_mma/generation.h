@@ -17,11 +17,12 @@ constexpr int64_t generation(const Capabilities& caps) {
   return caps.mma_generation >= 75 ? 75 : 0;
 }
 
-// Bytes of local memory that a work-group may have. Drivers report 48 KiB and take programs with
+// Bytes of local memory that a kernel may declare. Drivers report 48 KiB and take programs with
 // more: from compute capability 8.0 on all that a compute unit has, less 1 KiB for the system and 1
-// KiB for alignment.
+// KiB for alignment. To what a kernel declares NVIDIA's driver adds 128 bytes.
 constexpr int64_t most_local_memory(const Capabilities& caps) {
-  const auto reported = static_cast<int64_t>(caps.local_memory);
+  constexpr int64_t kAdded = 128;
+  const auto reported = static_cast<int64_t>(caps.local_memory) - kAdded;
   if (caps.emulated_mma || caps.local_memory_capped || caps.compute_capability < 80)
     return reported;
   return std::max(reported, static_cast<int64_t>(caps.unit_local_memory) - (2 << 10));
