@@ -1,6 +1,8 @@
 // Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 if a number needs
 // 64 bits.
 //   DRAW(p, i, w, body)   runs `body` for every element i (long) of this work-item with its word w (WORD)
+//   DRAW_RUNS(p, first, words, whole, i, w, body)   runs `whole` for every whole run of RUN elements from
+//     `first` on with their words, and `body` for the elements of the last run
 #ifndef OCLTENSOR_DRAW_H
 #define OCLTENSOR_DRAW_H
 #include "range.h"
@@ -29,24 +31,24 @@ typedef uint WORD;
 #define UNIT_SCALE 0x1p-24f
 #endif
 
-#define DRAW(p, i, w, body)                                                     \
-  FOR_EACH(chunk_, p.chunks, p.per_item) {                                      \
-    uint words_[4 * BLOCKS];                                                    \
-    DRAW_WORDS(p.seed, p.offset + (ulong)chunk_ * BLOCKS, words_);              \
-    const long first_ = chunk_ * RUN;                                           \
-    if (first_ + RUN <= p.count) {                                              \
-      for (int k_ = 0; k_ < RUN; ++k_) {                                        \
-        const long i = first_ + k_;                                             \
-        const WORD w = WORD_AT(words_, k_);                                     \
-        body                                                                    \
-      }                                                                         \
-    } else {                                                                    \
-      for (int k_ = 0; k_ < p.count - first_; ++k_) {                           \
-        const long i = first_ + k_;                                             \
-        const WORD w = WORD_AT(words_, k_);                                     \
-        body                                                                    \
-      }                                                                         \
-    }                                                                           \
+#define DRAW(p, i, w, body) \
+  DRAW_RUNS(p, first_, words_, DRAW_EACH(RUN, first_, words_, i, w, body), i, w, body)
+#define DRAW_RUNS(p, first, words, whole, i, w, body)                 \
+  FOR_EACH(chunk_, p.chunks, p.per_item) {                            \
+    uint words[4 * BLOCKS];                                           \
+    DRAW_WORDS(p.seed, p.offset + (ulong)chunk_ * BLOCKS, words);     \
+    const long first = chunk_ * RUN;                                  \
+    if (first + RUN <= p.count) {                                     \
+      whole                                                           \
+    } else {                                                          \
+      DRAW_EACH(p.count - first, first, words, i, w, body)            \
+    }                                                                 \
+  }
+#define DRAW_EACH(n, first, words, i, w, body) \
+  for (int k_ = 0; k_ < (n); ++k_) {           \
+    const long i = first + k_;                 \
+    const WORD w = WORD_AT(words, k_);         \
+    body                                       \
   }
 
 // REAL is the widest type: logarithms in double, rounded once, give the same bits as the CPU backend.

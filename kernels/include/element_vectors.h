@@ -37,6 +37,18 @@ INLINE void storev_i16(__global short *p, const short *v) {
   UNROLL for (int k = 0; k < VEC; ++k)((short *)&bits)[k] = v[k];
   *(__global PACK *)p = bits;
 }
+// Bools become 0 or 1.
+#if VEC == 8
+#define BYTES uint2
+#elif VEC == 4
+#define BYTES uint
+#else
+#define BYTES ushort
+#endif
+INLINE void loadv_bool(__global const uchar *p, float *v) {
+  const BYTES bits = *(__global const BYTES *)p;
+  UNROLL for (int k = 0; k < VEC; ++k) v[k] = ((const uchar *)&bits)[k] != 0;
+}
 INLINE void loadv_f16(__global const half *p, float *v) {
   const PACK bits = *(__global const PACK *)p;
   OF_VEC(vstore)(OF_VEC(vload_half)(0, (const half *)&bits), 0, v);

@@ -29,25 +29,27 @@ namespace {
 
 constexpr int64_t kShortestLine = 256;  // shorter ones are not worth a division of their own
 
-// Whether all tensors that are contiguous along the inner dimension pass: `test` takes one, and its
-// place in the nest. The others are repeated along it.
+// Whether all tensors that are contiguous along the inner dimension pass: `test` takes one, the
+// type that kernels see it as, and its place in the nest. The others are repeated along it.
 template <typename Test>
 bool all_runs(TensorView out, const ElementwiseLaunch& what, const Nest& nest, Test test) {
-  bool all = test(out, size_t{0});
+  bool all = test(out, out.dtype(), size_t{0});
   for (size_t k = 0; k < what.inputs.size(); ++k) {
     const ElementwiseInput& input = what.inputs[k];
     if (input.tensor == nullptr || nest.space.strides[k + 1][0] == 0) continue;
-    all = all && !input.is_condition && test(*input.tensor, k + 1);
+    const DType type = input.is_condition ? DType::Bool : input.tensor->dtype();
+    all = all && test(*input.tensor, type, k + 1);
   }
   return all;
 }
 
-// Whether kernels have vectors of tensors of `type` that they compute in `compute`.
+// Whether kernels have vectors of `type`, computing in `compute`. Bools can only be loaded so.
 bool has_vectors(DType type, DType compute) {
   switch (type) {
     case DType::Float16:
     case DType::BFloat16:
-    case DType::Float32: return compute == DType::Float32;
+    case DType::Float32:
+    case DType::Bool: return compute == DType::Float32;
     case DType::Int16:
     case DType::Int32:
     case DType::Int64: return compute == type;
@@ -64,15 +66,15 @@ int64_t vector_width(TensorView out, const ElementwiseLaunch& what, const Nest& 
   constexpr int64_t kHalves = kBytes / 2;
   const IterationSpace& space = nest.space;
   int64_t item = 1;
-  const bool has = all_runs(out, what, nest, [&](TensorView tensor, size_t) {
-    item = std::max(item, tensor.itemsize());
-    return has_vectors(tensor.dtype(), what.compute);
+  const bool has = all_runs(out, what, nest, [&](TensorView, DType type, size_t) {
+    item = std::max(item, size_of(type));
+    return has_vectors(type, what.compute);
   });
   const bool flat = space.rank() == 1;
   const bool short_lines = !flat && space.sizes[0] < kShortestLine;
-  int64_t width = has ? kBytes / item : 1;
+  int64_t width = has && out.dtype() != DType::Bool ? kBytes / item : 1;
   if (width < kHalves && !short_lines) return 1;
-  const auto starts_at_multiples = [&](TensorView tensor, size_t k) {
+  const auto starts_at_multiples = [&](TensorView tensor, DType, size_t k) {
     const int64_t first = static_cast<int64_t>(tensor.address()) / tensor.itemsize();
     bool all = (first + nest.offsets[k]) % width == 0;
     for (size_t i = 1; i < space.rank(); ++i) all = all && space.strides[k][i] % width == 0;

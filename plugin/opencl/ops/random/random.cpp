@@ -199,6 +199,15 @@ void random_from(OpCall& call) {
   integers(call, from, everything ? 0 : whole_numbers(type) - static_cast<uint64_t>(from));
 }
 
+constexpr int64_t kRun = 4;  // elements of a block of random numbers: draw.h, RUN
+
+bool moves_as_vectors(TensorView in, TensorView out, TensorView mask) {
+  const auto aligned = [](TensorView t) {
+    return t.address() % static_cast<uint64_t>(kRun * t.itemsize()) == 0;
+  };
+  return aligned(in) && aligned(out) && aligned(mask);
+}
+
 void dropout_op(OpCall& call) {
   check_outputs(call);
   const TensorView input = call.args().tensor(Arg::input);
@@ -220,6 +229,9 @@ void dropout_op(OpCall& call) {
   params.p[1] = wide ? slot_bits(scale) : slot_bits(static_cast<float>(scale));
   Defines d;
   d.type(define::A, input.dtype()).set(define::WIDE, wide);
+  if (call.caps().style == KernelStyle::Gpu && !wide &&
+      moves_as_vectors(in.view(), out.view(), mask.view()))
+    d.set(define::VEC, kRun);
   run_draws(call, params, wide, [&](const RandomParams& cut) {
     return call.launch(kernels::random::random_dropout::dropout, d,
                        {.out = out.view(), .mask = mask.view(), .in = in.view(), .p = cut});
