@@ -19,6 +19,9 @@ TEST(FloatParts, PayWhereNumbersAreReadOften) {
   EXPECT_TRUE(pays(1, 4096, 192, 4096));
   EXPECT_FALSE(pays(1, 1024, 1024, 64)) << "short sums";
   EXPECT_FALSE(pays(1, 128, 128, 512)) << "little to multiply";
+  EXPECT_FALSE(pays(1, 512, 512, 512)) << "little to multiply";
+  EXPECT_FALSE(pays(1, 32, 512, 2048)) << "a step of an LSTM";
+  EXPECT_TRUE(pays(1, 640, 640, 640));
   EXPECT_FALSE(pays(1, 8, 65536, 4096)) << "a few rows";
 }
 
@@ -27,7 +30,7 @@ TEST(FloatParts, DoNotPayForLongNarrowProducts) {
   EXPECT_FALSE(pays(1, 100352, 64, 256));
   EXPECT_FALSE(pays(32, 64, 3136, 256));
   EXPECT_FALSE(pays(24, 512, 64, 512));
-  EXPECT_TRUE(pays(1, 1024, 128, 1024)) << "in a cache";
+  EXPECT_TRUE(pays(1, 1024, 256, 1024)) << "in a cache";
   EXPECT_TRUE(pays(32, 256, 3136, 256)) << "wide";
   EXPECT_FALSE(pays(64, 512, 128, 784));
   EXPECT_FALSE(pays(64, 128, 512, 784));
