@@ -55,7 +55,7 @@ EXPLAINED = {
 ERRORS = {
     "cannot train together yet|there are 1 ocl devices": "one device for each Trainer",
     "requires a GPU accelerator": "FSDP is of CUDA alone",
-    "No backend type associated": "torch.distributed has no backend for ocl yet",
+    "No backend type associated|no strategy of several": "torch.distributed has no backend for ocl",
 }
 
 

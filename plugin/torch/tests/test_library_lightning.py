@@ -42,6 +42,10 @@ class Lightning(Case):
             self.assertEqual(cpu.precision_plugin.device, "cpu")
             with self.assertRaisesRegex(ValueError, "there are 1 ocl devices"):
                 pl.Trainer(accelerator="ocl", devices=[7])
+            for strategy in ("ddp", "fsdp", pl.strategies.DDPStrategy()):
+                with self.assertRaisesRegex(ValueError, 'accelerator="cpu"'):
+                    pl.Trainer(strategy=strategy, accelerator="ocl", devices=1)
+            pl.Trainer(strategy="ddp", accelerator="cpu", devices=1, logger=False)
             for wrong in (["0"], [0, "1"], [[0], [1]], [False]):
                 with self.assertRaisesRegex(TypeError, "a sequence of ints"):
                     pl.Trainer(accelerator="ocl", devices=wrong)

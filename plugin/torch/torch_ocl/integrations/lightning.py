@@ -1,5 +1,6 @@
 """Lightning: ``OclAccelerator``, chosen by ``accelerator="ocl"``, and by "auto" and "gpu"."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -108,6 +109,19 @@ def make_accelerator(base: Any) -> Any:
     return OclAccelerator
 
 
+def refuse_several(strategy: Any) -> None:
+    """Raises an error for a strategy of several processes: torch.distributed knows no ocl yet."""
+    if isinstance(strategy, str):
+        name, several = strategy, re.match("d?dp|fsdp|deepspeed|model_parallel", strategy)
+    else:
+        name, several = type(strategy).__name__, hasattr(strategy, "parallel_devices")
+    if several:
+        raise ValueError(
+            f"strategy={name}: no strategy of several processes runs on ocl yet; leave it out, or "
+            'say accelerator="cpu"'
+        )
+
+
 def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
     """Where Trainer and Fabric look for accelerators, and where they name devices."""
 
@@ -129,6 +143,7 @@ def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
             old(self)
             if isinstance(self.accelerator, accelerator):  # it may have been given as an object
                 self._accelerator_flag = "ocl"
+                refuse_several(self._strategy_flag)
 
         return _set_parallel_devices_and_init_accelerator
 
