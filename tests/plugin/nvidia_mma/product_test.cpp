@@ -247,7 +247,7 @@ TEST_F(MmaProducts, AreChosenByRule) {
   EXPECT_THAT(multiply(DType::Float16, 4, 64, 64), HasSubstr("not matmul.mma: a few rows"));
   EXPECT_THAT(multiply(DType::BFloat16, 64, 64, 64), HasSubstr("matmul.mma (by rule)"));
   EXPECT_THAT(multiply(DType::Float32, 64, 64, 64), HasSubstr("matmul.mma: TF32 is not allowed"));
-  EXPECT_THAT(multiply(DType::Float32, 256, 256, 512), HasSubstr("matmul.mma_tf32x3 (by rule)"));
+  EXPECT_THAT(multiply(DType::Float32, 640, 640, 512), HasSubstr("matmul.mma_tf32x3 (by rule)"));
   config::set("OCLTENSOR_ALLOW_TF32", "1");
   EXPECT_THAT(multiply(DType::Float32, 64, 64, 64), HasSubstr("matmul.mma (by rule)"));
   config::set("OCLTENSOR_DISABLED_PROVIDERS", "nvidia_mma");
