@@ -1,9 +1,10 @@
 // Pointwise operators for GPUs: a work-item computes one element, or several if every operand is contiguous
 // or repeated along the inner dimension.
 // Defines: as elementwise_cpu.cl; FLAT if the loop nest is one contiguous run, LINES if its inner dimension
-// is (a row or a column broadcast to a matrix); VEC if a work-item takes a vector of so many elements: all
-// contiguous operands are floats, whose lines are aligned to VEC elements and, unless FLAT, multiples of it;
-// INDEX the type of element counts (uint, or ulong for 2^31 elements and more).
+// is (a row or a column broadcast to a matrix); VEC if a work-item takes a vector of so many elements: the
+// contiguous operands are of types of element_vectors.h, their lines start at multiples of VEC elements and,
+// unless FLAT, have a multiple of it; INDEX the type of element counts (uint, or ulong for 2^31 elements and
+// more).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 #include "float8.h"
@@ -54,18 +55,18 @@
 #endif
 #define ALL_POINTERS PTR_A PTR_B PTR_C PTR_D
 // Moves all pointers to a line of the loop nest, one of all dimensions but the inner one.
-#define MOVE_TO_LINE(line)                            \
-  INDEX rest = line;                                  \
-  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {   \
-    if (k >= p.rank) break;                           \
-    const INDEX size = p.sizes[k], next = rest / size; \
-    const long at = rest - next * size;               \
-    rest = next;                                      \
-    out += at * p.strides[0][k];                      \
-    MOVE(KIND_A, pa, at * p.strides[1][k])            \
-    MOVE(KIND_B, pb, at * p.strides[2][k])            \
-    MOVE(KIND_C, pc, at * p.strides[3][k])            \
-    MOVE(KIND_D, pd, at * p.strides[4][k])            \
+#define MOVE_TO_LINE(line)                              \
+  INDEX rest = line;                                    \
+  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {     \
+    if (k >= p.rank) break;                             \
+    const INDEX size = p.sizes[k], next = rest / size;  \
+    const long at = rest - next * size;                 \
+    rest = next;                                        \
+    out += at * p.strides[0][k];                        \
+    MOVE(KIND_A, pa, at * p.strides[1][k])              \
+    MOVE(KIND_B, pb, at * p.strides[2][k])              \
+    MOVE(KIND_C, pc, at * p.strides[3][k])              \
+    MOVE(KIND_D, pd, at * p.strides[4][k])              \
   }
 #define PARAMETERS                                                                                     \
   const T s0 = FROM_BITS(COMPUTE, p.numbers[4]), s1 = FROM_BITS(COMPUTE, p.numbers[5]);                \
