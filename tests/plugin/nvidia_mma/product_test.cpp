@@ -277,6 +277,21 @@ TEST(MmaTiles, FillTheDeviceAndRespectItsMemory) {
   EXPECT_EQ(choose(512, 64, 64, 64, kCommon), (MmaTiles{4, 1}));
 }
 
+// The driver adds 128 bytes to what a kernel declares.
+TEST(MmaTiles, HaveLessThanTheReportedMemoryUnlessUnitsAreKnownToHaveMore) {
+  Capabilities caps;
+  caps.local_memory = 48 << 10;
+  caps.unit_local_memory = 228 << 10;
+  caps.compute_capability = 75;
+  EXPECT_EQ(most_local_memory(caps), (48 << 10) - 128);
+  caps.compute_capability = 90;
+  EXPECT_EQ(most_local_memory(caps), 226 << 10);
+  caps.is_capped = true;  // by float64, say
+  EXPECT_EQ(most_local_memory(caps), 226 << 10);
+  caps.local_memory_capped = true;
+  EXPECT_EQ(most_local_memory(caps), (48 << 10) - 128);
+}
+
 // Every form of the kernel has at most the registers and the local memory that a generation has.
 TEST(MmaTiles, EveryGenerationHasSome) {
   for (const int64_t gen : {75, 80, 90})
