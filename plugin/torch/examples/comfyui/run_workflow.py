@@ -175,8 +175,9 @@ def main() -> int:
     p.add_argument("--size", type=int, default=128)
     p.add_argument("--save", type=pathlib.Path)
     p.add_argument("--screenshot", type=pathlib.Path)
-    p.add_argument("--launcher", default="main.py")
+    p.add_argument("--launcher", type=pathlib.Path)
     options = p.parse_args()
+    program = str(options.launcher.resolve()) if options.launcher else "main.py"
     nodes = workflow(options.steps, options.size)
     with tempfile.TemporaryDirectory() as name:
         base = pathlib.Path(name)
@@ -189,7 +190,7 @@ def main() -> int:
         images = []
         for device in ("ocl", "cpu"):
             extra = ["--cpu"] if device == "cpu" else []
-            with started(options.comfyui, base, options.launcher, *extra) as server:
+            with started(options.comfyui, base, program, *extra) as server:
                 image, first, second = timed(server, nodes)
                 images.append([image])
                 used = server.json("/system_stats")["devices"][0]

@@ -27,10 +27,10 @@ SETTLE = 6  # seconds until the view has moved and messages are gone
 START = 120  # seconds until the page is drawn
 RUN = 900  # seconds for the workflow: the first compiles kernels
 
-BUTTON = '[data-testid="queue-button"]'
+BUTTON = "document.querySelector('[data-testid=\"queue-button\"]')"
 DIALOG = "document.querySelector('[role=\"dialog\"]')"
 # The page begins with a workflow of its own, which must not come after ours, or with a greeting.
-READY = f"""Boolean(window.app?.vueAppReady && document.querySelector(RUN)
+READY = f"""Boolean(window.app?.vueAppReady && {BUTTON}
     && (app.graph.nodes.length || {DIALOG}))"""
 LOAD = """(async () => {
     window.ended = window.made = null;
@@ -50,10 +50,10 @@ LOAD = """(async () => {
         for (const widget of node.widgets ?? [])
             if (widget.name == "control_after_generate") widget.value = "fixed";
 })()"""
-CENTRE = """(() => {
-    const box = document.querySelector(RUN).getBoundingClientRect();
+CENTRE = f"""(() => {{
+    const box = {BUTTON}.getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
-})()"""
+}})()"""
 SHOWN = """app.graph.nodes.some((node) =>
     node.constructor.nodeData?.output_node && node.imgs?.[0]?.naturalWidth)"""
 DISMISS = 'document.querySelector("[data-testid=error-overlay-dismiss]")?.click()'
@@ -101,7 +101,6 @@ class Page:
 
     async def run(self, script: str) -> Any:
         """The value of JavaScript; promises are waited for."""
-        script = script.replace("RUN", json.dumps(BUTTON))
         options = {"awaitPromise": True, "returnByValue": True}
         answer = await self.call("Runtime.evaluate", expression=script, **options)
         if "exceptionDetails" in answer:
