@@ -23,10 +23,13 @@ PLAIN_VECTORS(f64, double)
 // 16-bit types move as words: a vector of eight shorts would be two loads.
 #if VEC == 8
 #define PACK uint4
+#define BYTES uint2
 #elif VEC == 4
 #define PACK uint2
+#define BYTES uint
 #else
 #define PACK uint
+#define BYTES ushort
 #endif
 INLINE void loadv_i16(__global const short *p, short *v) {
   const PACK bits = *(__global const PACK *)p;
@@ -38,13 +41,6 @@ INLINE void storev_i16(__global short *p, const short *v) {
   *(__global PACK *)p = bits;
 }
 // Bools become 0 or 1.
-#if VEC == 8
-#define BYTES uint2
-#elif VEC == 4
-#define BYTES uint
-#else
-#define BYTES ushort
-#endif
 INLINE void loadv_bool(__global const uchar *p, float *v) {
   const BYTES bits = *(__global const BYTES *)p;
   UNROLL for (int k = 0; k < VEC; ++k) v[k] = ((const uchar *)&bits)[k] != 0;
