@@ -18,6 +18,8 @@
     barrier(CLK_LOCAL_MEM_FENCE);                                                        \
     return shared[id - lane * step];                                                     \
   }
+// A kernel whose work-groups have GROUP items.
+#define ROW_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
 MEET(meet_add, x + y)
 MEET(meet_max, (x > y) ? x : y)
 #endif

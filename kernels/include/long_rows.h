@@ -3,7 +3,6 @@
 #ifndef OCLTENSOR_LONG_ROWS_H
 #define OCLTENSOR_LONG_ROWS_H
 #define HELD 16
-#define ROW_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
 #define CHUNK_OF_ROW                                                                                \
   __local T shared[GROUP];                                                                          \
   const uint id = get_local_id(0);                                                                  \

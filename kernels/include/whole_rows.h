@@ -13,7 +13,6 @@ typedef ushort Word;
 #else
 typedef uint Word;
 #endif
-#define ROW_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
 #define EACH_VECTOR UNROLL for (int k = 0; k < HELD; ++k)
 #define EACH_ELEMENT UNROLL for (int e = 0; e < VEC; ++e)
 

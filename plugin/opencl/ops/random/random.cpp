@@ -199,7 +199,7 @@ void random_from(OpCall& call) {
   integers(call, from, everything ? 0 : whole_numbers(type) - static_cast<uint64_t>(from));
 }
 
-constexpr int64_t kRun = 4;  // elements of a block of random numbers: draw.h, RUN
+constexpr int64_t kRun = 4;  // 32-bit numbers of a block: draw.h, RUN
 
 bool moves_as_vectors(TensorView in, TensorView out, TensorView mask) {
   const auto aligned = [](TensorView t) {
@@ -303,7 +303,7 @@ struct Draws {
 // Runs over the counter's blocks, divided among work-items as kernels/include/draw.h expects.
 void run_blocks(const OpCall& call, const Draws& draws) {
   RandomParams p = draws.params;
-  const int64_t run = (draws.wide ? 2 : 4) * by_style(call, 16, 1);
+  const int64_t run = (draws.wide ? kRun / 2 : kRun) * by_style(call, 16, 1);
   p.chunks = (p.count + run - 1) / run;
   const Division division = divide(call.caps(), p.chunks, 64);
   p.per_item = division.per_item;
