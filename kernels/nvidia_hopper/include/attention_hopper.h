@@ -9,16 +9,13 @@
 typedef float T;
 #define EXCHANGE(tiles, v, across) from_neighbour(v, across)
 #include "attention_lanes.h"
+#include "attention_order.h"
 
 #define ELEMENT CAT(ELEMENT_, TYPE)
 #define PACK CAT(pack_, TYPE)
 #define TYPES CAT(TYPES_, TYPE)
 #define TYPES_f16 "f32.f16.f16"
 #define TYPES_bf16 "f32.bf16.bf16"
-
-typedef struct {
-  int batch, head, first;  // the first row
-} Tile;
 
 // The number of this work-group's tile in `round`. By the counter, which begins at 0: a group takes the next
 // one when it is about to end one, so that all end at about the same time. Without a counter in turn; causal
@@ -28,18 +25,6 @@ INLINE int tile_number(__global uint *counter, int round) {
   if (counter != 0 && round > 0) return groups + (int)atomic_inc(counter);
   return round * groups + (CAUSAL && (round & 1) ? groups - 1 - group : group);
 }
-// Tile `index`. Heads are taken in bundles; in each, the tiles of the first rows come first, or of the last.
-INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_heads, bool last_first,
-                    int rows) {
-  const int span = bundle * row_tiles, start = index / span * bundle, in_bundle = index % span;
-  const int here = min(bundle, all_heads - start), head = start + in_bundle % here, down = in_bundle / here;
-  Tile t;
-  t.batch = head / heads;
-  t.head = head % heads;
-  t.first = (last_first ? row_tiles - 1 - down : down) * rows;
-  return t;
-}
-
 // The item that loads leaves its tile for those that multiply, in `next_tile` (__local int4), before it
 // arrives at the barrier `full`; after the last one it leaves that there is none. They take it after waiting
 // there.

@@ -9,6 +9,7 @@
 #include "call/proofs.h"
 #include "kernels/nvidia_hopper/attention.h"
 #include "nvidia_hopper/provider.h"
+#include "ops/attention/vector_operand.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
@@ -31,9 +32,6 @@ int64_t padded_rows(const attention::FusedProblem& p) {
   return divide_up(p.queries, kTileRows) * kTileRows;
 }
 FlashTensor strides_of(TensorView t) { return {t.stride(0), t.stride(1), t.stride(2)}; }
-FlashTensor strides_of(const attention::OutputPlace& out) {
-  return out.wanted() ? FlashTensor{out.strides[0], out.strides[1], out.strides[2]} : FlashTensor{};
-}
 
 // What all launches read. `sums`: of the query's gradient, if one pass makes all.
 struct Passes {
@@ -78,8 +76,8 @@ AttentionHopperBackwardParams pass_params(const Passes& b, HopperPass pass) {
     p.kept[i] = keeps_keys ? keys[i] : queries[i];
     p.streamed[i] = keeps_keys ? queries[i] : keys[i];
   }
-  p.out[0] = strides_of(problem.outs[keeps_keys ? 1 : 0]);
-  p.out[1] = strides_of(problem.outs[2]);
+  p.out[0] = attention::strides_of(problem.outs[keeps_keys ? 1 : 0]);
+  p.out[1] = attention::strides_of(problem.outs[2]);
   p.heads = keeps_keys ? problem.key_heads : problem.heads;
   p.groups = problem.groups();
   p.kept_rows = keeps_keys ? problem.keys : problem.queries;
@@ -130,8 +128,8 @@ void run_pass(const OpCall& call, const Passes& b, HopperPass pass) {
 
 void finish_query(const OpCall& call, const Passes& b) {
   const attention::OutputPlace& out = b.p.outs[0];
-  const AttentionHopperQueryParams params{strides_of(out),  b.p.heads, b.p.queries,
-                                          padded_rows(b.p), b.p.depth, bits(b.p.scale)};
+  const AttentionHopperQueryParams params{attention::strides_of(out), b.p.heads, b.p.queries,
+                                          padded_rows(b.p),           b.p.depth, bits(b.p.scale)};
   const int64_t block = b.v.streamed_rows(HopperPass::All);
   call.launch(kernels::nvidia_hopper::attention::backward_query::attention_hopper_query,
               Defines()

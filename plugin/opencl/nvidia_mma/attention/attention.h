@@ -1,5 +1,5 @@
-// Attention on matrix units by mma.sync: how its kernels are specialised, their operands, and the
-// proofs of these kernels.
+// Attention on matrix units by mma.sync: how its kernels are specialised, and the proofs of these
+// kernels.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "nvidia_mma/generation.h"
 #include "ops/attention/kind.h"
 #include "ops/attention/proof_problem.h"
+#include "ops/attention/vector_operand.h"
 
 namespace ocltensor::opencl::nvidia_mma {
 
@@ -24,6 +25,7 @@ struct AttentionForm {
   int64_t items() const { return 32 * warps; }
   int64_t row_bytes() const { return 2 * depth; }
 };
+inline constexpr int64_t kVector = 8;  // elements in the 16 bytes that kernels read at once
 
 // The kind of a problem, or why there is none.
 Planned<attention::Kind> attention_kind(const OpCall& call, const attention::FusedProblem& p);
@@ -32,22 +34,6 @@ Defines attention_defines(const Capabilities& caps, const attention::Kind& kind,
                           const AttentionForm& form);
 // Bytes of local memory that multiply() takes where the units are emulated.
 int64_t emulation_bytes(const Capabilities& caps, const AttentionForm& form);
-
-// An operand whose rows are contiguous and begin at multiples of 16 bytes: the tensor itself, or a
-// copy.
-class AttentionOperand {
- public:
-  AttentionOperand(const OpCall& call, TensorView tensor);
-  FlashTensor strides() const { return strides_; }
-  operator MemoryRange() const;  // NOLINT: implicit on purpose
-
- private:
-  TensorView tensor_;
-  std::optional<Scratch> copy_;
-  FlashTensor strides_;
-};
-
-FlashTensor strides_of(const attention::OutputPlace& out);
 
 // A kernel of forward, specialised.
 struct MmaForward {

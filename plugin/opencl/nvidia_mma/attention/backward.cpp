@@ -63,7 +63,7 @@ int64_t padded_rows(const attention::FusedProblem& p) {
 struct Passes {
   const attention::FusedProblem& p;
   const MmaBackward& v;
-  const AttentionOperand &query, &key, &value, &grad;
+  const attention::VectorOperand &query, &key, &value, &grad;
   const Scratch& statistics;
 };
 
@@ -77,8 +77,8 @@ AttentionMmaBackwardParams pass_params(const Passes& b, int64_t pass) {
     q.kept[i] = pass == 0 ? keys[i] : queries[i];
     q.streamed[i] = pass == 0 ? queries[i] : keys[i];
   }
-  q.out[0] = strides_of(b.p.outs[pass == 0 ? 1 : 0]);
-  q.out[1] = strides_of(b.p.outs[2]);
+  q.out[0] = attention::strides_of(b.p.outs[pass == 0 ? 1 : 0]);
+  q.out[1] = attention::strides_of(b.p.outs[2]);
   q.heads = b.p.heads;
   q.groups = b.p.groups();
   q.depth = b.p.depth;
@@ -120,8 +120,9 @@ Defines MmaBackward::defines(const Capabilities& caps, int64_t pass) const {
 
 void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
                           const MmaBackward& v, const BackwardOperands& operands) {
-  const AttentionOperand query(call, operands.query), key(call, operands.key),
-      value(call, operands.value), grad(call, operands.grad), out(call, operands.out);
+  const attention::VectorOperand query(call, operands.query, kVector),
+      key(call, operands.key, kVector), value(call, operands.value, kVector),
+      grad(call, operands.grad, kVector), out(call, operands.out, kVector);
   const int64_t rows = p.batch * p.heads * padded_rows(p);
   const Scratch statistics = call.scratch(static_cast<uint64_t>(rows) * 2 * sizeof(float));
   const AttentionMmaRowsParams params{out.strides(), grad.strides(), p.heads,

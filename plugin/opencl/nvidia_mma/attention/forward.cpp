@@ -60,15 +60,15 @@ Defines MmaForward::defines(const Capabilities& caps) const {
 void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, const MmaForward& v,
                          const ForwardOperands& operands) {
   const AttentionForm& form = kForwardForms[v.form];
-  const AttentionOperand query(call, operands.query), key(call, operands.key),
-      value(call, operands.value);
+  const attention::VectorOperand query(call, operands.query, kVector),
+      key(call, operands.key, kVector), value(call, operands.value, kVector);
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
   FlashParams f = attention::flash_params(p);
   f.query = query.strides();
   f.key = key.strides();
   f.value = value.strides();
-  f.out = strides_of(p.outs[0]);
+  f.out = attention::strides_of(p.outs[0]);
   f.rows = p.outs[1].wanted();
   const int64_t groups = p.batch * p.heads * divide_up(p.queries, form.kept());
   call.launch(kernels::nvidia_mma::attention::forward::attention_mma, v.defines(call.caps()),
