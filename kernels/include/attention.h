@@ -43,5 +43,14 @@ INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
   const uint bits = j % 16 < 8 ? w[j % 4] << 16 : w[j % 4];
   return bits >= (uint)p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
 }
+// Bits 0 to 3: whether the weights j .. j + 3 are kept; j is a multiple of 4.
+INLINE uint kept_of_4(const AttentionParams p, long place, long j) {
+  const ulong counter = p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
+  uint w[4], bits = 0;
+  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
+  const int shift = j % 16 < 8 ? 16 : 0;
+  UNROLL for (int k = 0; k < 4; ++k) bits |= (w[k] << shift) >= (uint)p.dropped ? 1u << k : 0;
+  return bits;
+}
 #endif
 #endif

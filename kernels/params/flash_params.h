@@ -16,6 +16,7 @@ typedef struct {
   tk_i64 rows;         // forward: queries of a work-item
   tk_i64 keys_at_once; // backward: keys of a work-item
   tk_i64 piece_step;   // backward: elements from one work-item's gradient of the queries to the next one's
+  tk_i64 bundle;       // tiles of GPUs: heads that are taken together (attention_order.h)
   tk_u64 scale;        // of the scores, bits
 } FlashParams;
 typedef struct {

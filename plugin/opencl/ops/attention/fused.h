@@ -38,6 +38,7 @@ FlashParams flash_params(const FusedProblem& p);
 using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 
 extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
+extern const FusedAlgorithm kTilesForward;                    // tiles.cpp: GPUs
 extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device
 
 }  // namespace ocltensor::opencl::attention
