@@ -37,6 +37,8 @@
   UNROLL for (int i = 0; i < LV; ++i)                                                             \
     *(__local float4 *)&Bs[b][(t + i * ITEMS) / (DEPTH / 4)][(t + i * ITEMS) % (DEPTH / 4) * 4] = \
         unpack_4(rv[i]);
+#define WEIGHT_LINE(k) weights[step * BK + (k)]
+#define VALUE_LINE(k) Bs[step & 1][k]
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_tiles(__global void *out_base, ulong out_offset, __global void *sums_base,
@@ -116,7 +118,7 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
       const int ncol = result_column, steps = (min(BN, end - key0) + BK - 1) / BK;
       for (int step = 0; step < steps; ++step) {
         if (step + 1 < steps) { LOAD_VALUES(step + 1) }
-        MULTIPLY_TILES((&weights[step * BK]), Bs[step & 1], mrow, ncol, o)
+        MULTIPLY_TILES(WEIGHT_LINE, VALUE_LINE, mrow, ncol, o)
         if (step + 1 < steps) { STORE_VALUES((step + 1) & 1) }
         barrier(CLK_LOCAL_MEM_FENCE);
       }

@@ -44,17 +44,17 @@ INLINE float4 unpack4_bf16(uint2 v) {
 #define UNPACK_1(A, v) \
   (float4)(unpack1_##A((v)[0]), unpack1_##A((v)[1]), unpack1_##A((v)[2]), unpack1_##A((v)[3]))
 
-// acc[TM][TN] += the product of two tiles, of which the work-item's rows begin at `mrow`, columns at `ncol`.
-// In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand with
-// the one before it: reading three new operands takes NVIDIA's register file one more cycle. This order alone
-// gained 9 %.
-#define MULTIPLY_TILES(As, Bs, mrow, ncol, acc)                                       \
+// acc[TM][TN] += the product of two tiles, whose lines of step k are A_LINE(k) and B_LINE(k), and of which
+// the work-item's rows begin at `mrow`, columns at `ncol`. In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1
+// a0b2 ...), so that every product shares an operand with the one before it: reading three new operands takes
+// NVIDIA's register file one more cycle. This order alone gained 9 %.
+#define MULTIPLY_TILES(A_LINE, B_LINE, mrow, ncol, acc)                               \
   UNROLL for (int k = 0; k < BK; ++k) {                                               \
     float4 a_[TM / 4], b_[TN / 4];                                                    \
     UNROLL for (int i = 0; i < TM / 4; ++i)                                           \
-      a_[i] = *(__local const float4 *)&(As)[k][(mrow) + i * 4 * LY];                 \
+      a_[i] = *(__local const float4 *)&A_LINE(k)[(mrow) + i * 4 * LY];               \
     UNROLL for (int j = 0; j < TN / 4; ++j)                                           \
-      b_[j] = *(__local const float4 *)&(Bs)[k][(ncol) + j * 4 * LX];                 \
+      b_[j] = *(__local const float4 *)&B_LINE(k)[(ncol) + j * 4 * LX];               \
     UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {   \
       const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), r = i + 1 - (jj & 1); \
       (acc)[q][j] = fma(PART(a_, q), PART(b_, j), (acc)[q][j]);                       \
@@ -62,9 +62,14 @@ INLINE float4 unpack4_bf16(uint2 v) {
     }                                                                                 \
   }
 
+#ifndef A_LINE
+#define A_LINE(k) As[current][k]
+#define B_LINE(k) Bs[current][k]
+#endif
 // acc += the products of steps first .. last - 1 (integers of type INDEX), of which two are in local memory:
-// As[2][BK][rows] and Bs[2][BK][columns]. LOAD_STEP(step) brings a step's numbers to registers, the steps in
-// order, and STORE_STEP(b) from there to As[b] and Bs[b]. All work-items have the same steps.
+// As[2][BK][rows] and Bs[2][BK][columns], or what A_LINE and B_LINE say of buffer `current`.
+// LOAD_STEP(step) brings a step's numbers to registers, the steps in order, and STORE_STEP(b) from there to
+// As[b] and Bs[b]. All work-items have the same steps.
 #define ADD_STEPS(INDEX, first, last)                                                 \
   if ((first) < (last)) {                                                             \
     LOAD_STEP(first)                                                                  \
@@ -74,7 +79,7 @@ INLINE float4 unpack4_bf16(uint2 v) {
   int current = 0;                                                                    \
   for (INDEX step = (first); step < (last); ++step) {                                 \
     if (step + 1 < (last)) LOAD_STEP(step + 1)                                        \
-    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)                         \
+    MULTIPLY_TILES(A_LINE, B_LINE, mrow, ncol, acc)                                   \
     if (step + 1 < (last)) {                                                          \
       current ^= 1;                                                                   \
       STORE_STEP(current)                                                             \

@@ -10,6 +10,8 @@
 #include "types.h"
 #define VEC 4
 #include "element_vectors.h"
+#define A_LINE(k) A_AT(current, k)
+#define B_LINE(k) B_AT(current, k)
 #include "register_tile.h"
 
 #if PIECES
@@ -20,8 +22,20 @@
 #define GROUP_ROWS 8               // rows of tiles computed together: their operands stay in the cache
 #define ITEMS ((BM / TM) * (BN / TN))
 #define WX (BN / (LX * TN))        // runs of 32 along n
-#define PA (BM + 4)                // padded: transposing stores then have fewer bank conflicts
-#define PB (BN + 4 * B_ALONG_K)
+// Line k of a buffer of a tile in local memory. Lines that are stored across are padded; of 16-bit types each
+// four begin SKEW further instead, so that the places of a run's items, in BK / 4 lines four apart, are in
+// different banks. Floats are slower with that if both operands run along k.
+#define IS_HALF CAT(IS_HALF_, TYPE)
+#define IS_HALF_f32 0
+#define IS_HALF_f16 1
+#define IS_HALF_bf16 1
+#define SKEW (IS_HALF * 128 / BK)
+#define PITCH_A (BM + A_ALONG_K * (1 - IS_HALF) * 4)
+#define PITCH_B (BN + B_ALONG_K * (1 - IS_HALF) * 4)
+#define A_AT(b, k) (As[b] + (k) * PITCH_A + (k) / 4 * (A_ALONG_K * SKEW))
+#define B_AT(b, k) (Bs[b] + (k) * PITCH_B + (k) / 4 * (B_ALONG_K * SKEW))
+#define A_SIZE (BK * PITCH_A + (BK / 4 - 1) * (A_ALONG_K * SKEW))
+#define B_SIZE (BK * PITCH_B + (BK / 4 - 1) * (B_ALONG_K * SKEW))
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
 // Four contiguous elements in units of a width, of which those that begin before `left` exist.
@@ -31,13 +45,15 @@
     if (!EDGE || ((ok) && u_ * (W) < (left))) v[u_] = *(__global const RAW(W, TYPE) *)((p) + u_ * (W)); \
   }
 
-#define STORE_ALONG_K(tile, W, vector, k, row)    \
+// Stores four of a row in the four lines from `line` on, which are `size` apart.
+#define STORE_ALONG_K(line, size, row, W, vector) \
   {                                               \
-    const float4 v_ = UNPACK(W, TYPE, vector);  \
-    tile[(k) + 0][row] = v_.x;              \
-    tile[(k) + 1][row] = v_.y;              \
-    tile[(k) + 2][row] = v_.z;              \
-    tile[(k) + 3][row] = v_.w;              \
+    const float4 v_ = UNPACK(W, TYPE, vector);    \
+    __local float *to_ = (line) + (row);          \
+    to_[0] = v_.x;                                \
+    to_[size] = v_.y;                             \
+    to_[2 * (size)] = v_.z;                       \
+    to_[3 * (size)] = v_.w;                       \
   }
 
 // The position of vector i of item t in a tile of `WIDTH` rows (m or n) x BK: if contiguous along k, a row
@@ -57,8 +73,8 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
                     long k_all, long batch,
 #endif
                     const MatmulParams p) {
-  __local float As[2][BK][PA] __attribute__((aligned(16)));
-  __local float Bs[2][BK][PB] __attribute__((aligned(16)));
+  __local float As[2][A_SIZE] __attribute__((aligned(16)));
+  __local float Bs[2][B_SIZE] __attribute__((aligned(16)));
 #if GUARDED
   if (*(__global const uint *)((__global const char *)word_base + word_offset) != wanted) return;
 #endif
@@ -93,25 +109,25 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #define LOAD_A(i, k0)                                                                       \
   LOAD_4(ra[i], A_WIDTH, A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t),      \
          m0 + ALONG_K_ROW(t, i) < p.m, k_count - (k0) - ALONG_K_K(t))
-#define STORE_A(i, s) STORE_ALONG_K(As[s], A_WIDTH, ra[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
+#define STORE_A(i, s) STORE_ALONG_K(A_AT(s, ALONG_K_K(t)), PITCH_A, ALONG_K_ROW(t, i), A_WIDTH, ra[i])
 #else
 #define LOAD_A(i, k0)                                                                       \
   LOAD_4(ra[i], A_WIDTH, A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
          (k0) + ACROSS_K(t, i, BM) < k_count, p.m - m0 - ACROSS_ROW(t, BM))
 #define STORE_A(i, s)                                                    \
-  *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = UNPACK(A_WIDTH, TYPE, ra[i]);
+  *(__local float4 *)&A_AT(s, ACROSS_K(t, i, BM))[ACROSS_ROW(t, BM)] = UNPACK(A_WIDTH, TYPE, ra[i]);
 #endif
 #if B_ALONG_K
 #define LOAD_B(i, k0)                                                                       \
   LOAD_4(rb[i], B_WIDTH, B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t),      \
          n0 + ALONG_K_ROW(t, i) < p.n, k_count - (k0) - ALONG_K_K(t))
-#define STORE_B(i, s) STORE_ALONG_K(Bs[s], B_WIDTH, rb[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
+#define STORE_B(i, s) STORE_ALONG_K(B_AT(s, ALONG_K_K(t)), PITCH_B, ALONG_K_ROW(t, i), B_WIDTH, rb[i])
 #else
 #define LOAD_B(i, k0)                                                                       \
   LOAD_4(rb[i], B_WIDTH, B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
          (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN))
 #define STORE_B(i, s)                                                    \
-  *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = UNPACK(B_WIDTH, TYPE, rb[i]);
+  *(__local float4 *)&B_AT(s, ACROSS_K(t, i, BN))[ACROSS_ROW(t, BN)] = UNPACK(B_WIDTH, TYPE, rb[i]);
 #endif
 #define LOAD_STEP(step)                                              \
   {                                                                  \

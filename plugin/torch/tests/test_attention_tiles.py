@@ -1,5 +1,5 @@
-"""Attention of GPUs without matrix units, by tiles of scores in registers: results beside float64, for
-random sizes, layouts, masks and dropout, and which problems are left to others."""
+"""Attention of GPUs without matrix units, by tiles of scores in registers: results beside float64,
+for random sizes, layouts, masks and dropout, and which problems are left to others."""
 
 import os
 import random
