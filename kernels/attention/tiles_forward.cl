@@ -14,17 +14,18 @@
 #define LK (BN * BK / 4 / ITEMS)     // of keys,
 #define LV (BK * DEPTH / 4 / ITEMS)  // of values
 
-// What this item has of the queries' and keys' numbers from `k` on, and of the values of keys from `row` on.
-#define LOAD_STEP(step)                                                                                  \
-  {                                                                                                      \
-    UNROLL for (int i = 0; i < LQ; ++i) LOAD_ALONG(ra[i], query, p.query.row, first, queries, step, i)   \
-    UNROLL for (int i = 0; i < LK; ++i) LOAD_ALONG(rb[i], key, p.key.row, key0, keys, step, i)           \
+// Scores: step `step` of the depth, for ADD_STEPS.
+#define LOAD_STEP(step)                                                                                \
+  {                                                                                                    \
+    UNROLL for (int i = 0; i < LQ; ++i) LOAD_ALONG(ra[i], query, p.query.row, first, queries, step, i) \
+    UNROLL for (int i = 0; i < LK; ++i) LOAD_ALONG(rb[i], key, p.key.row, key0, keys, step, i)         \
   }
-#define STORE_STEP(b)                                                    \
-  {                                                                      \
+#define STORE_STEP(b)                                                \
+  {                                                                  \
     UNROLL for (int i = 0; i < LQ; ++i) STORE_ALONG(As[b], ra[i], i) \
     UNROLL for (int i = 0; i < LK; ++i) STORE_ALONG(Bs[b], rb[i], i) \
   }
+// Results: step `step` of the block's keys, whose weights are all in local memory.
 #define LOAD_VALUES(step)                                                                         \
   UNROLL for (int i = 0; i < LV; ++i) {                                                           \
     const int row_ = key0 + (step) * BK + (t + i * ITEMS) / (DEPTH / 4);                          \

@@ -1,5 +1,6 @@
 // What attention of GPUs without matrix units shares: tiles of BM x BN scores in the registers of a
-// work-group, their masks and dropout. Needs TYPE, BM, ITEMS, BK; MASK, M and DROPOUT as in attention.h.
+// work-group, their masks and dropout. Needs TYPE, BM, ITEMS, BK; MASK, M and DROPOUT as in attention.h;
+// RESULTS, the columns of an item's results.
 #ifndef OCLTENSOR_ATTENTION_TILES_H
 #define OCLTENSOR_ATTENTION_TILES_H
 #include "types.h"
@@ -13,11 +14,11 @@ typedef float T;
 #include "attention_order.h"
 
 #define BN 64
-#define TM 8                   // rows of an item
-#define WX (ITEMS / BM)        // runs of 32 items along the columns
+#define TM 8                     // rows of an item
+#define WX (ITEMS / BM)          // runs of 32 items along the columns
 #define SCORES (BN / (LX * WX))  // columns of an item's scores
-#define SHARERS (LX * WX)      // items that share a row
-#define PITCH (BM + 4)         // of operands in local memory
+#define SHARERS (LX * WX)        // items that share a row
+#define PITCH (BM + 4)           // of operands in local memory
 #define LOG2_E 1.44269504f
 
 // This item's place in the tiles: its rows are ROW(0) .. ROW(TM - 1), its columns of scores COLUMN(0) ..
