@@ -54,6 +54,9 @@ def solve(tensors, options, device: str, dtype: torch.dtype) -> torch.Tensor:
     return out.cpu().double()
 
 
+@unittest.skipIf(
+    torch.ocl.get_device_properties().platform == "rusticl", "keeps no tiles in registers"
+)
 class AttentionTiles(unittest.TestCase):
     def test_agree_with_float64(self) -> None:
         rng = random.Random(0)
