@@ -35,9 +35,13 @@ INLINE long seen(const AttentionParams p, long row) {
 #endif
 
 #if DROPOUT
+// The counter of whose numbers weight j of the row at `place` takes one.
+INLINE ulong counter_of(const AttentionParams p, long place, long j) {
+  return p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
+}
 // Dropout's factor for weight j of the row at `place`: 0 or kept_scale.
 INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
-  const ulong counter = p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
+  const ulong counter = counter_of(p, place, j);
   uint w[4];
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
   const uint bits = j % 16 < 8 ? w[j % 4] << 16 : w[j % 4];
@@ -45,7 +49,7 @@ INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
 }
 // Bits 0 to 3: whether the weights j .. j + 3 are kept; j is a multiple of 4.
 INLINE uint kept_of_4(const AttentionParams p, long place, long j) {
-  const ulong counter = p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
+  const ulong counter = counter_of(p, place, j);
   uint w[4], bits = 0;
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
   const int shift = j % 16 < 8 ? 16 : 0;

@@ -64,12 +64,7 @@ void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, c
       key(call, operands.key, kVector), value(call, operands.value, kVector);
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
-  FlashParams f = attention::flash_params(p);
-  f.query = query.strides();
-  f.key = key.strides();
-  f.value = value.strides();
-  f.out = attention::strides_of(p.outs[0]);
-  f.rows = p.outs[1].wanted();
+  const FlashParams f = attention::forward_params(p, query, key, value);
   const int64_t groups = p.batch * p.heads * divide_up(p.queries, form.kept());
   call.launch(kernels::nvidia_mma::attention::forward::attention_mma, v.defines(call.caps()),
               {.out = p.outs[0].tensor(),

@@ -115,15 +115,7 @@ Scratch make_panels(const OpCall& call, TensorView tensor) {
 }
 
 Defines defines_of(const FusedProblem& p) {
-  const auto& mask = p.block.mask;
-  Defines d;
-  d.set(define::FAST_EXP, 1)
-      .set(define::DROPOUT, p.block.dropout > 0)
-      .set(define::MASK, !mask                          ? 0
-                         : mask->dtype() == DType::Bool ? 1
-                                                        : 2)
-      .type(define::M, mask ? mask->dtype() : DType::UInt8);
-  return d;
+  return block_defines(p.block).set(define::FAST_EXP, 1);
 }
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {

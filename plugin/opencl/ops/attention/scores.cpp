@@ -17,14 +17,7 @@ constexpr int64_t kMostHeld = 32;    // elements of a row in a work-item's regis
 constexpr int64_t kLanesOfSum = 16;  // work-items that share a row in row_products()
 
 Defines defines_of(const ScoreBlock& block) {
-  Defines d;
-  d.type(define::COMPUTE, block.type)
-      .set(define::DROPOUT, block.dropout > 0)
-      .set(define::MASK, !block.mask                          ? 0
-                         : block.mask->dtype() == DType::Bool ? 1
-                                                              : 2);
-  d.type(define::M, block.mask ? block.mask->dtype() : DType::UInt8);
-  return d;
+  return block_defines(block).type(define::COMPUTE, block.type);
 }
 
 // Adds the defines of kernels/attention/scores_gradients.cl.
@@ -77,6 +70,17 @@ std::optional<T> given(const ScoreBf16Parts& bf16_parts, T argument) {
 }
 
 }  // namespace
+
+Defines block_defines(const ScoreBlock& block) {
+  const auto& mask = block.mask;
+  Defines d;
+  d.set(define::DROPOUT, block.dropout > 0)
+      .set(define::MASK, !mask                          ? 0
+                         : mask->dtype() == DType::Bool ? 1
+                                                        : 2)
+      .type(define::M, mask ? mask->dtype() : DType::UInt8);
+  return d;
+}
 
 AttentionParams block_params(const ScoreBlock& block) {
   AttentionParams p{};

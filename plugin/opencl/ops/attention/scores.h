@@ -97,6 +97,8 @@ struct ScoreBf16Parts {
   matmul::Guard guard;
 };
 
+// DROPOUT, MASK and M of kernels/include/attention.h.
+Defines block_defines(const ScoreBlock& block);
 // The parameters of a block for its kernels; `per_item` is left to the caller.
 AttentionParams block_params(const ScoreBlock& block);
 // Turns scores into weights. `sums`, if not 0, receives the log-sum-exp [batch..., all_queries].

@@ -56,7 +56,7 @@ Planned<Form> plan_forward(const OpCall& call, const FusedProblem& p) {
 
 // Tiles of a few queries, or of narrow heads, would be empty in part. Products of wide heads are
 // faster than these tiles, which read local memory more often (H200, 2048 x 128: 3.7 and 4.5 ms),
-// unless many of a causal block's scores are masked: as many, whatever the length (blocks.cpp).
+// unless many of a causal block's scores are masked, which are a smaller part of longer rows.
 const char* pass_over(const OpCall&, const FusedProblem& p) {
   constexpr int64_t kLongCausal = 4096;
   if (p.queries < kLeastRows / 2) return "too few queries to fill a tile";
@@ -66,18 +66,12 @@ const char* pass_over(const OpCall&, const FusedProblem& p) {
 }
 
 Defines defines_of(const OpCall& call, const FusedProblem& p, const Form& form) {
-  const auto& mask = p.block.mask;
-  Defines d;
-  d.type(define::TYPE, call.args().tensor(Arg::query).dtype())
+  return block_defines(p.block)
+      .type(define::TYPE, call.args().tensor(Arg::query).dtype())
       .set(define::DEPTH, form.depth)
       .set(define::BM, form.rows)
       .set(define::ITEMS, form.items)
-      .set(define::BK, form.step)
-      .set(define::DROPOUT, p.block.dropout > 0)
-      .set(define::MASK, !mask                          ? 0
-                         : mask->dtype() == DType::Bool ? 1
-                                                        : 2);
-  return d.type(define::M, mask ? mask->dtype() : DType::UInt8);
+      .set(define::BK, form.step);
 }
 
 // Heads that are taken together. Of causal tiles the longest come first in each bundle; so many
@@ -97,14 +91,9 @@ void run_forward(const OpCall& call, const FusedProblem& p, const Form& form) {
       key(call, args.tensor(Arg::key), kVector), value(call, args.tensor(Arg::value), kVector);
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
-  FlashParams f = flash_params(p);
-  f.query = query.strides();
-  f.key = key.strides();
-  f.value = value.strides();
-  f.out = strides_of(p.outs[0]);
-  f.rows = p.outs[1].wanted();
-  const int64_t heads = p.batch * p.heads, tiles = divide_up(p.queries, form.rows) * heads;
+  FlashParams f = forward_params(p, query, key, value);
   f.bundle = bundle_of(call, p, form);
+  const int64_t tiles = divide_up(p.queries, form.rows) * p.batch * p.heads;
   call.launch(kernels::attention::tiles_forward::attention_tiles, defines_of(call, p, form),
               {.out = p.outs[0].tensor(),
                .sums = p.outs[1].wanted() ? MemoryRange(sums.view()) : nullptr,

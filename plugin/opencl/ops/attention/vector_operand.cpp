@@ -39,4 +39,15 @@ FlashTensor strides_of(const OutputPlace& out) {
   return out.wanted() ? FlashTensor{out.strides[0], out.strides[1], out.strides[2]} : FlashTensor{};
 }
 
+FlashParams forward_params(const FusedProblem& p, const VectorOperand& query,
+                           const VectorOperand& key, const VectorOperand& value) {
+  FlashParams f = flash_params(p);
+  f.query = query.strides();
+  f.key = key.strides();
+  f.value = value.strides();
+  f.out = strides_of(p.outs[0]);
+  f.rows = p.outs[1].wanted();
+  return f;
+}
+
 }  // namespace ocltensor::opencl::attention

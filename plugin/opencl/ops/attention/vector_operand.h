@@ -25,4 +25,8 @@ class VectorOperand {
 // Zeros if it is not wanted.
 FlashTensor strides_of(const OutputPlace& out);
 
+// Of kernels forward with scores in registers, which write the log-sum-exp if `rows` is not 0.
+FlashParams forward_params(const FusedProblem& p, const VectorOperand& query,
+                           const VectorOperand& key, const VectorOperand& value);
+
 }  // namespace ocltensor::opencl::attention
