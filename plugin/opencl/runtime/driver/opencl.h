@@ -29,9 +29,11 @@ struct Functions {
 #define X(name) decltype(&::name) name;
   OCLTENSOR_CL_FUNCTIONS(X)
 #undef X
-  // Of OpenCL 2.0; null where the loader is older.
+  // Of OpenCL 2.0; null where the loader is older. Named as the others are.
+  // NOLINTBEGIN(readability-identifier-naming)
   void*(CL_API_CALL* clSVMAlloc)(cl_context, cl_ulong flags, size_t, cl_uint alignment);
   void(CL_API_CALL* clSVMFree)(cl_context, void*);
+  // NOLINTEND(readability-identifier-naming)
 };
 
 // Of OpenCL 2.0, which the headers for 1.2 lack.
