@@ -70,7 +70,7 @@ void apply_caps(Capabilities& c) {
   c.local_memory_capped = c.local_memory < reported;
 }
 
-std::string without_hidden(const Capabilities& caps, std::string source) {
+std::string without_hidden(const Capabilities& caps, const std::string& source) {
   std::string lines;
   for (const char* extension : caps.hidden)
     if (source.find(extension) != std::string::npos) lines += fmt::format("#undef {}\n", extension);

@@ -13,7 +13,7 @@ namespace ocltensor::opencl {
 void apply_caps(Capabilities& caps);
 
 // A program that does not see the extensions that were taken away: the same text, if it names none.
-std::string without_hidden(const Capabilities& caps, std::string source);
+std::string without_hidden(const Capabilities& caps, const std::string& source);
 
 // Why a launch is beyond the limits; empty: it is not. `local` begins with 0 if the driver chooses.
 std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,
