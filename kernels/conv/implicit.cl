@@ -1,13 +1,13 @@
-// Convolution for GPUs as a matrix product without columns in memory: a work-group of BN items computes BM
-// channels of BN pixels, as matmul/sgemm.cl does. The terms are ordered by tap of the window, then by
-// channel; a step takes BK channels of one tap, so that a work-item, which brings one pixel's numbers, has
-// one test and one pointer for them. Weights are packed beforehand, [tap][padded channel][padded m]. Of few
-// channels a step takes BK columns of the window instead (ALONG_WINDOW): then its rows and the channels are
-// what is called taps here, and its columns what is called channels.
-// Defines: TYPE; BM, TM; RAGGED (1: the source's channels are no multiple of BK); ALONG_WINDOW; SOURCE_LAST
-// (1: the channels of a pixel are neighbours, and vectors of four of them may be loaded); TARGET (0: any
-// strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS; PIECES (1: a group sums a piece
-// of the terms, in float; else the groups' last index is the phase).
+// Convolution for GPUs as a matrix product without columns in memory: a work-group computes BM channels of BN
+// pixels, an item TM channels of 8 pixels, as matmul/sgemm.cl does. The terms are ordered by tap of the
+// window, then by channel; a step takes BK channels of one tap, so that a work-item, which brings numbers of
+// one pixel, has one test and one pointer for them. Weights are packed beforehand, [tap][padded channel]
+// [padded m]. Of few channels a step takes BK columns of the window instead (ALONG_WINDOW): then its rows and
+// the channels are what is called taps here, and its columns what is called channels.
+// Defines: TYPE; BM, TM (64 and 8, 128 and 8, 128 and 16); RAGGED (1: the source's channels are no multiple
+// of BK); ALONG_WINDOW; SOURCE_LAST (1: the channels of a pixel are neighbours, and vectors of four of them
+// may be loaded); TARGET (0: any strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS;
+// PIECES (1: a group sums a piece of the terms, in float; else the groups' last index is the phase).
 #include "conv_implicit_params.h"
 #include "types.h"
 #define VEC 4
@@ -16,9 +16,11 @@
 #include "register_tile.h"
 
 #define BN 128
+#define ITEMS ((BM / TM) * (BN / TN))
 #define WX (BN / (LX * TN))
-#define LA (BM * BK / 4 / BN)  // vectors of four weights that an item loads
-#define A_STEP (BN / (BM / 4))
+#define LA (BM * BK / 4 / ITEMS)  // vectors of four weights that an item loads
+#define A_STEP (ITEMS / (BM / 4))
+#define LB (BK * BN / ITEMS)  // channels of its pixel
 #if PIECES
 #define RESULT f32
 #else
@@ -27,7 +29,7 @@
 typedef CAT(raw1_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
 
-__attribute__((reqd_work_group_size(BN, 1, 1)))
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
                        ulong source_offset, __global const void *weight_base, ulong weight_offset,
                        __global const void *bias_base, ulong bias_offset, const ConvImplicitParams p) {
@@ -41,8 +43,10 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's channels: mrow + i * 4 * LY .. + 3
   const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its pixels: ncol + j * 4 * LX .. + 3
 
-  // The pixel whose numbers this item brings, and the tap and channel of the next step.
-  const int pixel = min(n0 + t, n_end - 1), image = pixel / map_pixels, in_map = pixel - image * map_pixels;
+  // The pixel of which this item brings channels own .. own + LB - 1 of each step, and the tap and channel of
+  // the next step.
+  const int bn = t % BN, own = t / BN * LB;
+  const int pixel = min(n0 + bn, n_end - 1), image = pixel / map_pixels, in_map = pixel - image * map_pixels;
   const int y0 = in_map / row_pixels * (int)p.pixel_step[0] + (int)phase.first[0];
   const int x0 = in_map % row_pixels * (int)p.pixel_step[1] + (int)phase.first[1];
   __global const raw *source = (__global const raw *)((__global const char *)source_base + source_offset) +
@@ -76,33 +80,33 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define TAP                                                                                              \
   {                                                                                                      \
     PLACE                                                                                                \
-    from += c * term_step;                                                                               \
+    from += (c + own) * term_step;                                                                               \
     const long tap = phase.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
     packed = weight + (tap * channels + c) * p.padded_m;                                                 \
   }
   raw4 ra[LA];
 #if SOURCE_LAST
-  raw4 rb[BK / 4];
+  raw4 rb[LB / 4];
 #define LOAD_B \
-  UNROLL for (int i = 0; i < BK / 4; ++i) rb[i] = inside ? ((__global const raw4 *)from)[i] : (raw4)(0);
-#define STORE_B(b)                                     \
-  UNROLL for (int i = 0; i < BK / 4; ++i) {            \
-    const float4 v = CAT(unpack4_, TYPE)(rb[i]);       \
-    Bs[b][i * 4][t] = v.x, Bs[b][i * 4 + 1][t] = v.y;  \
-    Bs[b][i * 4 + 2][t] = v.z, Bs[b][i * 4 + 3][t] = v.w; \
+  UNROLL for (int i = 0; i < LB / 4; ++i) rb[i] = inside ? ((__global const raw4 *)from)[i] : (raw4)(0);
+#define STORE_B(b)                                                                  \
+  UNROLL for (int i = 0; i < LB / 4; ++i) {                                         \
+    const float4 v = CAT(unpack4_, TYPE)(rb[i]);                                    \
+    Bs[b][own + i * 4][bn] = v.x, Bs[b][own + i * 4 + 1][bn] = v.y;                 \
+    Bs[b][own + i * 4 + 2][bn] = v.z, Bs[b][own + i * 4 + 3][bn] = v.w;             \
   }
 #else
-  raw rb[BK];
+  raw rb[LB];
 #if ALONG_WINDOW
 #define EXISTS(i) \
-  (inside && c + i < (int)p.channels && (uint)(x0 + (c + i) * tap_step) < (uint)p.columns)
+  (inside && c + own + i < (int)p.channels && (uint)(x0 + (c + own + i) * tap_step) < (uint)p.columns)
 #elif RAGGED
-#define EXISTS(i) (inside && c + i < (int)p.channels)
+#define EXISTS(i) (inside && c + own + i < (int)p.channels)
 #else
 #define EXISTS(i) inside
 #endif
-#define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
-#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack1_, TYPE)(rb[i]);
+#define LOAD_B UNROLL for (int i = 0; i < LB; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
+#define STORE_B(b) UNROLL for (int i = 0; i < LB; ++i) Bs[b][own + i][bn] = CAT(unpack1_, TYPE)(rb[i]);
 #endif
   // Loads a step's numbers, and goes on to the next one.
 #define LOAD_STEP(step)                                                                                  \
