@@ -36,18 +36,18 @@ std::string chosen(const Capabilities& caps, const Problem& p, bool in_pieces = 
   return fmt::format("{}x{} of {}x{}{}", t.m, t.n, t.item_m, t.item_n, pieces);
 }
 
-// Choices that were timed, and are within 5 % of the best of all.
+// Choices that were timed, and are within 7 % of the best of all.
 TEST(GpuTiles, AreThoseThatWereMeasuredAsFast) {
   const auto get = [](const Problem& p) { return chosen(h100(), p); };
   EXPECT_EQ(get(product(1, 4096, 3072, 768, Along::Both)), "128x128 of 16x8");
   EXPECT_EQ(get(product(1, 4096, 768, 768, Along::Both)), "64x128 of 8x8");
   EXPECT_EQ(get(product(1, 4096, 768, 3072, Along::Both)), "64x128 of 8x8");
-  EXPECT_EQ(get(product(1, 8192, 512, 2048)), "128x128 of 16x8");
-  EXPECT_EQ(get(product(1, 2048, 512, 8192, Along::None)), "128x128 of 16x8 in 4");
-  EXPECT_EQ(get(product(1, 512, 2048, 4096, Along::Both)), "128x128 of 16x8 in 4");
-  EXPECT_EQ(get(product(1, 768, 768, 4096, Along::None)), "64x64 of 8x8 in 8");
-  EXPECT_EQ(get(product(64, 256, 64, 3136, Along::Both)), "128x64 of 16x8 in 4");
-  EXPECT_EQ(get(product(64, 64, 256, 3136, Along::Both)), "64x128 of 16x8 in 4");
+  EXPECT_EQ(get(product(1, 8192, 512, 2048)), "128x128 of 8x8");
+  EXPECT_EQ(get(product(1, 8192, 2304, 768)), "128x128 of 8x8");
+  EXPECT_EQ(get(product(1, 6304, 3072, 768, Along::Both)), "64x128 of 8x8");
+  EXPECT_EQ(get(product(64, 256, 64, 3136, Along::Both)), "64x64 of 8x8 in 2");
+  EXPECT_EQ(get(product(64, 64, 256, 3136, Along::Both)), "64x64 of 8x8 in 2");
+  EXPECT_EQ(get(product(64, 512, 49, 2048, Along::None)), "64x64 of 8x4");
   EXPECT_EQ(get(product(64, 64, 3136, 256)), "64x64 of 8x8");
 }
 
@@ -58,10 +58,9 @@ TEST(GpuTiles, KeepSumsWholeWhereTheyMustBe) {
 TEST(GpuTiles, FitIntoWorkGroupsAndLocalMemory) {
   Capabilities caps = h100();
   const Problem p = product(1, 4096, 3072, 768, Along::Both);
-  caps.local_memory = 32 << 10;  // 128 x 128 takes 33 KiB
+  caps.local_memory = 16 << 10;  // 128 x 128 takes 17 KiB
   EXPECT_EQ(chosen(caps, p).find("128x128"), std::string::npos);
   caps.max_work_group_size = 64;
-  caps.local_memory = 16 << 10;
   EXPECT_EQ(chosen(caps, p), "no tile fits into a work-group and its local memory");
 }
 

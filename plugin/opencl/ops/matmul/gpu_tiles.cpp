@@ -10,24 +10,43 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-// A tile with its figures: the part of a compute unit's multiply-adds that work-groups reach
-// together, also where both operands run along k, and the microseconds that one alone takes for a
-// term of its sums.
+// The part of a compute unit's multiply-adds that work-groups reach together, by how many operands
+// run along k: such numbers are stored one by one to local memory.
+struct Efficiency {
+  double both, one, none;
+};
+// The microseconds that one tile alone takes for a term of its sums, by where the operands come
+// from.
+struct Latency {
+  double cache, memory;
+};
 struct Modelled {
   GpuTile tile;
-  double efficiency, along_k, latency;
+  Efficiency float32, half;
+  Latency latency;
+  double with_edges;  // the part of this efficiency that is left where `has_edges`
 };
-// Fitted to times of 30 products on an H200 (bench/history.md). What the model chooses for these
-// has been timed with each of them: figures that send it to other tiles have made a network slower.
+// Fitted to times of 44 products on an H200, each in up to four orders and two types
+// (bench/history.md).
 constexpr std::array<Modelled, 6> kModelled{{
-    {{128, 128, 16, 8, 16}, 0.82, 0.82, 0.093},
-    {{128, 64, 16, 8, 16}, 0.69, 0.69, 0.111},
-    {{64, 128, 16, 8, 16}, 0.74, 0.76, 0.182},
-    {{64, 128, 8, 8, 8}, 0.755, 0.755, 0.103},
-    {{64, 64, 8, 8, 16}, 0.74, 0.66, 0.112},
-    {{32, 64, 4, 4, 16}, 0.52, 0.52, 0.053},
+    {{128, 128, 8, 8, 8}, {0.74, 0.82, 0.84}, {0.80, 0.83, 0.85}, {0.095, 0.108}, 1},
+    {{128, 128, 16, 8, 16}, {0.78, 0.75, 0.78}, {0.74, 0.77, 0.79}, {0.103, 0.116}, 0.88},
+    {{64, 128, 8, 8, 8}, {0.73, 0.77, 0.81}, {0.75, 0.79, 0.82}, {0.066, 0.105}, 1},
+    {{64, 64, 8, 4, 16}, {0.66, 0.69, 0.76}, {0.69, 0.72, 0.73}, {0.052, 0.080}, 1},
+    {{64, 64, 8, 8, 16}, {0.71, 0.77, 0.72}, {0.69, 0.79, 0.82}, {0.056, 0.094}, 0.8},
+    {{32, 64, 4, 4, 16}, {0.48, 0.51, 0.55}, {0.51, 0.55, 0.58}, {0.030, 0.050}, 1},
 }};
 constexpr double kSpeed = 0.45e6;  // floating-point operations of a compute unit in a microsecond
+
+// Whether the operands are more than the device's last cache, whose size no driver tells, is likely
+// to keep.
+bool come_from_memory(const Problem& p) {
+  constexpr int64_t kCache = 32 << 20;
+  const auto elements = [&p](const Matrix& m, int64_t rows) {
+    return (m.batch == 0 ? 1 : p.batch) * rows * p.k;
+  };
+  return (elements(p.a, p.m) + elements(p.b, p.n)) * size_of(p.dtype) > kCache;
+}
 
 // Every compute unit has as many of the `count` tiles as the one that has most.
 double microseconds(const Modelled& t, const Problem& p, int64_t count, int64_t pieces,
@@ -39,8 +58,14 @@ double microseconds(const Modelled& t, const Problem& p, int64_t count, int64_t 
   const double rounds = real(divide_up(count * pieces, units));
   const double terms = real(divide_up(divide_up(p.k, pieces), t.tile.step) * t.tile.step);
   const double results = real(t.tile.m * t.tile.n);
-  const double efficiency = p.a.col == 1 && p.b.row == 1 ? t.along_k : t.efficiency;
-  double time = terms * std::max(rounds * 2 * results / (kSpeed * efficiency), t.latency) +
+  const Efficiency& reached = size_of(p.dtype) == 2 ? t.half : t.float32;
+  const bool a_along_k = p.a.col == 1, b_along_k = p.b.row == 1;
+  const double inside = a_along_k && b_along_k   ? reached.both
+                        : a_along_k || b_along_k ? reached.one
+                                                 : reached.none;
+  const double efficiency = has_edges(p, t.tile) ? inside * t.with_edges : inside;
+  const double latency = come_from_memory(p) ? t.latency.memory : t.latency.cache;
+  double time = terms * std::max(rounds * 2 * results / (kSpeed * efficiency), latency) +
                 rounds * kStore * results / (128 * 128);
   if (pieces > 1)
     time += kAddPieces + real(2 * pieces * p.batch * p.m * p.n * sum_bytes(p.dtype)) / kBandwidth;
@@ -51,6 +76,14 @@ double microseconds(const Modelled& t, const Problem& p, int64_t count, int64_t 
 
 int64_t tiles(const Problem& p, const GpuTile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
+}
+
+bool has_edges(const Problem& p, const GpuTile& t) {
+  // Edge tiles overlap their neighbours: where `self` is the result itself, they would read
+  // elements that a neighbour has already changed.
+  const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
+  if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return true;
+  return p.m < t.m || p.n < t.n || p.k % t.step != 0;
 }
 
 GpuPieces cut(const Problem& p, int64_t most, const GpuTile& t) {

@@ -27,6 +27,9 @@ GpuPieces cut(const Problem& p, int64_t most, const GpuTile& tile);
 // How many tiles the results are.
 int64_t tiles(const Problem& p, const GpuTile& tile);
 
+// Whether tiles must test what exists (EDGE of sgemm.cl).
+bool has_edges(const Problem& p, const GpuTile& tile);
+
 struct GpuTileChoice {
   GpuTile tile;
   GpuPieces pieces;

@@ -15,7 +15,7 @@ namespace {
 
 using Tile = GpuTile;
 using Pieces = GpuPieces;
-constexpr Tile kLarge{128, 128, 16, 8};
+constexpr Tile kLarge{128, 128, 8, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
 constexpr Tile kTiny{32, 64, 4, 4, 16};
 
@@ -55,14 +55,6 @@ int64_t width_of(const Problem& p, const Matrix& m, int64_t line, int64_t length
 
 bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
 
-bool has_edges(const Problem& p, const Tile& t) {
-  // Edge tiles overlap their neighbours: where `self` is the result itself, they would read
-  // elements that a neighbour has already changed.
-  const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
-  if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return true;
-  return p.m < t.m || p.n < t.n || p.k % t.step != 0;
-}
-
 const char* refuse_form(const Problem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
@@ -79,10 +71,11 @@ const char* refuse_size(const OpCall& call, const Tile& t) {
   return nullptr;
 }
 
+template <const Tile& tile>
 const char* refuse_tiles(const OpCall& call, const Problem& p) {
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
   if (const char* reason = refuse_form(p)) return reason;
-  return refuse_size(call, kLarge);
+  return refuse_size(call, tile);
 }
 
 struct TileRun {
@@ -147,7 +140,7 @@ bool allows_split(const OpCall& call, DType type) {
 // took 0.37 ms with a tile a unit, 11.7 TFLOP/s; a full device reaches 38).
 Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
   constexpr int64_t kMost = 256, kTilesOfUnit = 4;
-  if (const char* reason = refuse_tiles(call, p)) return reason;
+  if (const char* reason = refuse_tiles<kSmall>(call, p)) return reason;
   if (!allows_split(call, p.dtype)) return "split-K is not allowed";
   const int64_t units = call.caps().compute_units, work = tiles(p, kSmall);
   if (work >= 2 * units) return "enough results to work on";
@@ -209,7 +202,7 @@ void run_any_tiles(const OpCall& call, const Problem& p, const GpuTileChoice& pl
   run_tiles_in_pieces(call, p, plan.tile, plan.pieces);
 }
 
-// Most tiles of the model take steps of 16, which are faster where many work-groups of a compute
+// Small tiles of the model take steps of 16, which are faster where many work-groups of a compute
 // unit have room for them all the same.
 const char* pass_over_any(const OpCall& call, const Problem&) {
   constexpr uint64_t kRoomy = 100 << 10;
@@ -266,7 +259,8 @@ void run_tiny(const OpCall& call, const Problem& p) { run_tiles(call, p, kTiny);
 }  // namespace
 
 void run_portable_tiles(const OpCall& call, const Problem& p, const Guard& guard) {
-  run_tiles(call, p, pass_over_large(call, p) == nullptr ? kLarge : kSmall, guard);
+  const bool large = refuse_size(call, kLarge) == nullptr && pass_over_large(call, p) == nullptr;
+  run_tiles(call, p, large ? kLarge : kSmall, guard);
 }
 
 constinit const AlgorithmFor<Problem> kTilesInPieces({.id = "matmul.tiles_in_pieces",
@@ -283,15 +277,16 @@ constinit const AlgorithmFor<Problem> kTiles(
 constinit const AlgorithmFor<Problem> kLargeTiles({.id = "matmul.large_tiles",
                                                    .description = "128 x 128 in local memory",
                                                    .style = DeviceStyle::Gpu},
-                                                  Steps<refuse_tiles, run_large>(),
+                                                  Steps<refuse_tiles<kLarge>, run_large>(),
                                                   pass_over_large);
 constinit const AlgorithmFor<Problem> kTinyTiles({.id = "matmul.tiny_tiles",
                                                   .description = "32 x 64 in local memory",
                                                   .style = DeviceStyle::Gpu},
-                                                 Steps<refuse_tiles, run_tiny>(), pass_over_tiny);
+                                                 Steps<refuse_tiles<kTiny>, run_tiny>(),
+                                                 pass_over_tiny);
 constinit const AlgorithmFor<Problem> kSmallTiles({.id = "matmul.small_tiles",
                                                    .description = "64 x 64 in local memory",
                                                    .style = DeviceStyle::Gpu},
-                                                  Steps<refuse_tiles, run_small>());
+                                                  Steps<refuse_tiles<kSmall>, run_small>());
 
 }  // namespace ocltensor::opencl::matmul
