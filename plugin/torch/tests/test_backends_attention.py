@@ -106,6 +106,20 @@ class Attention(Case):
         self.assertIn("aten::_transformer_encoder_layer_fwd", names[0])
         self.assertNotIn("aten::_transformer_encoder_layer_fwd", names[1])
 
+    def test_the_fast_path_makes_transposed_input_contiguous(self) -> None:
+        for norm_first in (False, True):
+            layer = torch.nn.TransformerEncoderLayer(
+                16, 2, 32, batch_first=True, norm_first=norm_first
+            ).eval()
+            x = torch.randn(2, 16, 5)
+            with torch.no_grad():
+                expected = layer(x.mT)
+                given = x.to("ocl")
+                out = layer.to("ocl")(given.mT)
+            torch.testing.assert_close(out.cpu(), expected, rtol=1e-4, atol=1e-5)
+            self.assertTrue(out.is_contiguous())
+            self.assertTrue(torch.equal(given.cpu(), x))
+
 
 if __name__ == "__main__":
     unittest.main()

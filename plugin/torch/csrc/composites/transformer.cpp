@@ -112,12 +112,14 @@ Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t h
     const Tensor wide = at::linear(x, ffn_weight_1, ffn_bias_1);
     return at::linear(use_gelu ? at::gelu(wide) : at::relu(wide), ffn_weight_2, ffn_bias_2);
   };
+  // Sums go in place to what the products gave, as in ATen: they are contiguous then, whatever the
+  // layout of `src`, and so are all later layers.
   if (norm_first) {
-    const Tensor x = src + attend(norm1(src));
-    return x + feed(norm2(x));
+    const Tensor x = attend(norm1(src)).add_(src);
+    return feed(norm2(x)).add_(x);
   }
-  const Tensor x = norm1(src + attend(src));
-  return norm2(x + feed(x));
+  const Tensor x = norm1(attend(src).add_(src));
+  return norm2(feed(x).add_(x));
 }
 
 // ---- the pieces that ATen's own fast path consists of
