@@ -104,7 +104,7 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
         if (j >= n) break;
         const T weight = total == -INFINITY ? (T)0 : exp(MASKED(score[k], j) - total);
 #if DROPOUT
-        const T factor = kept(p, place, j);
+        const T factor = kept(p, row, j);
         KEEP(j, weight * factor, weight * (gradient[k] * factor - delta))
 #else
         KEEP(j, weight, weight * (gradient[k] - delta))

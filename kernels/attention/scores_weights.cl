@@ -57,7 +57,7 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
     AT(COMPUTE, sums_base, sums_offset)[place_of(p, row)] = total;
 #endif
 #if DROPOUT
-    for (long j = 0; j < n; ++j) s[j] *= kept(p, place_of(p, row), j);
+    for (long j = 0; j < n; ++j) s[j] *= kept(p, row, j);
 #endif
   }
 }
@@ -114,7 +114,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     AT(COMPUTE, sums_base, sums_offset)[place_of(p, row)] = sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
 #endif
 #if DROPOUT
-#define KEPT(j) * kept(p, place_of(p, row), j)
+#define KEPT(j) * kept(p, row, j)
 #else
 #define KEPT(j)
 #endif

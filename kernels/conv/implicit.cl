@@ -80,7 +80,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define TAP                                                                                              \
   {                                                                                                      \
     PLACE                                                                                                \
-    from += (c + own) * term_step;                                                                               \
+    from += (c + own) * term_step;                                                                       \
     const long tap = phase.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
     packed = weight + (tap * channels + c) * p.padded_m;                                                 \
   }

@@ -35,25 +35,33 @@ INLINE long seen(const AttentionParams p, long row) {
 #endif
 
 #if DROPOUT
-// The counter of whose numbers weight j of the row at `place` takes one.
-INLINE ulong counter_of(const AttentionParams p, long place, long j) {
-  return p.offset + (ulong)(place * p.row_counters + j / 16 * 2 + j % 8 / 4);
+// Dropout draws as src/base/philox.h says. A matrix is a head of a batch.
+// The first counter of a pair of rows, and the counters from there to the one of key j.
+INLINE ulong pair_counter(const AttentionParams p, long matrix, long query) {
+  const long pairs = (p.all_queries + 15) / 16 * 8;
+  return p.offset + (ulong)((matrix * pairs + query / 16 * 8 + query % 8) * p.pair_counters);
 }
-// Dropout's factor for weight j of the row at `place`: 0 or kept_scale.
-INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
-  const ulong counter = counter_of(p, place, j);
+INLINE ulong counters_before(long j) { return (ulong)(j / 16 * 2 + j % 8 / 4); }
+// By how many bits the word of a query's weight j is rotated, of whose result the upper 16 bits count.
+INLINE uint rotation_of(long query, long j) { return (uint)(query % 16 / 8 * 16 + j % 16 / 8 * 8); }
+#define ROTATED(word, left) ((word) << (left) | (word) >> ((32 - (left)) & 31))
+// Dropout's factor for weight j of a row of the block: 0 or kept_scale.
+INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long row, long j) {
+  const long query = query_of(p, row);
+  const ulong counter = pair_counter(p, p.first_matrix + row / p.queries, query) + counters_before(j);
+  const uint left = rotation_of(query, j);
   uint w[4];
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
-  const uint bits = j % 16 < 8 ? w[j % 4] << 16 : w[j % 4];
+  const uint bits = ROTATED(w[j % 4], left);
   return bits >= (uint)p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
 }
-// Bits 0 to 3: whether the weights j .. j + 3 are kept; j is a multiple of 4.
-INLINE uint kept_of_4(const AttentionParams p, long place, long j) {
-  const ulong counter = counter_of(p, place, j);
+// Bits 0 to 3: whether the weights j .. j + 3 of a query are kept; j is a multiple of 4.
+INLINE uint kept_of_4(const AttentionParams p, long matrix, long query, long j) {
+  const ulong counter = pair_counter(p, matrix, query) + counters_before(j);
+  const uint left = rotation_of(query, j);
   uint w[4], bits = 0;
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
-  const int shift = j % 16 < 8 ? 16 : 0;
-  UNROLL for (int k = 0; k < 4; ++k) bits |= (w[k] << shift) >= (uint)p.dropped ? 1u << k : 0;
+  UNROLL for (int k = 0; k < 4; ++k) bits |= ROTATED(w[k], left) >= (uint)p.dropped ? 1u << k : 0;
   return bits;
 }
 #endif

@@ -15,48 +15,53 @@
 #define WITH_MASK(s, m) fma((float)(m), LOG2_E, s)
 #endif
 
-// ---- Dropout: a counter's 8 keys are 4 of a fragment (bits 0 to 3: 1 if the weight is kept) and the 4 that
-// are 8 further (bits 4 to 7).
+// ---- Dropout: the 16 numbers of a counter are of two rows, 8 apart (bits 0 to 7, 8 to 15: 1 if the weight
+// is kept), of each 4 keys of a fragment (bits 0 to 3) and the 4 that are 8 further. Lanes that need parts of
+// the same counters draw one each, and exchange them. The functions say which elements x, y, z, w of four
+// adjacent fragments are kept, in bits 0 to 3, 4 to 7, 8 to 11 and 12 to 15.
 #if DROPOUT
-INLINE uint kept_of_8(const AttentionParams p, ulong counter) {
+INLINE uint kept_of_16(const AttentionParams p, ulong counter) {
   uint w[4], bits = 0;
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
   const uint dropped = (uint)p.dropped;
-  UNROLL for (int k = 0; k < 4; ++k) {
-    bits |= (w[k] << 16) >= dropped ? 1u << k : 0;
-    bits |= w[k] >= dropped ? 16u << k : 0;
-  }
+  UNROLL for (int k = 0; k < 4; ++k) UNROLL for (int r = 0; r < 4; ++r)
+    bits |= ROTATED(w[k], 8 * r) >= dropped ? 1u << (4 * r + k) : 0;
   return bits;
 }
-// Which elements x, y, z, w of two adjacent fragments (bits 0 to 3, 4 to 7) are kept, whose rows are queries
-// and whose 16 columns are keys. Two lanes have halves of the same counters of two rows; each draws one of
-// them. `first`: that of the lane's first row (by its place), plus the counters before the first key.
-INLINE ulong first_across_keys(const AttentionParams p, long row_place) {
+// Rows are queries, columns 32 keys: two lanes need halves of the same two counters. `row`: the lane's first;
+// counters_before() the first key is to be added to `first`.
+INLINE ulong first_across_keys(const AttentionParams p, long matrix, long row) {
   const uint lane = get_local_id(0) & 31;
-  return p.offset + (ulong)((row_place + (lane & 1) * 8) * p.row_counters + ((lane & 2) >> 1));
+  return pair_counter(p, matrix, row) + ((lane & 2) >> 1) + (lane & 1) * 2;
 }
 INLINE uint kept_across_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
   const uint odd = get_local_id(0) & 1;
-  const uint mine = kept_of_8(p, first), theirs = EXCHANGE(tiles, mine, 1);
-  const uint low = odd ? theirs : mine, high = odd ? mine : theirs;
-  return ((low >> (2 * odd)) & 0x33) | ((high >> (2 * odd)) & 0x33) << 2;
+  const uint mine = kept_of_16(p, first), theirs = EXCHANGE(tiles, mine, 1);
+  uint all = odd ? theirs | mine << 16 : mine | theirs << 16;
+  all = (all >> (2 * odd)) & 0x33333333;  // x, y of two fragments, z, w of them
+  all = (all | all >> 6) & 0x00FF00FF;
+  return (all | all >> 8) & 0xFFFF;
 }
-// The same where rows are 16 keys from `key` on, and columns are queries: that at `column_place` (the lane's
-// first one), the next, and those 8 further. Four lanes have the same four counters; each draws one of them.
-INLINE ulong first_along_keys(const AttentionParams p, long column_place, int key) {
+// Rows are 16 keys from `key` on, columns 32 queries: that in `column` (the lane's first one), the next, and
+// those 8, 16 and 24 further. Four lanes need parts of the same four counters.
+INLINE ulong first_along_keys(const AttentionParams p, long matrix, long column, int key) {
   const uint lane = get_local_id(0) & 31, drawn = (lane >> 2) & 3;
-  const long place = column_place + (drawn & 1) + (drawn & 2) * 4;
-  return p.offset + (ulong)(place * p.row_counters + key / 8 + (lane >> 4));
+  return pair_counter(p, matrix, column + (drawn & 1) + (drawn & 2) * 8) + key / 8 + (lane >> 4);
 }
 INLINE uint kept_along_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
   const uint key = ((get_local_id(0) & 31) >> 2) & 3;
-  uint all = kept_of_8(p, first) << (8 * key);  // a byte for each of the four queries
-  all |= EXCHANGE(tiles, all, 4);
-  all |= EXCHANGE(tiles, all, 8);
-  all = (all >> key) & 0x11111111;      // of each query: the lane's first key, its second
-  all = (all | all >> 7) & 0x00330033;  // two queries beside one another
-  all = (all | all >> 2) & 0x000F000F;  // x, y, z, w of a fragment
-  return (all | all >> 12) & 0xFF;
+  const uint mine = kept_of_16(p, first), theirs = EXCHANGE(tiles, mine, 4);
+  const uint pairs = key & 1 ? theirs | mine << 16 : mine | theirs << 16;
+  const uint others = EXCHANGE(tiles, pairs, 8);
+  // Of each 16 queries: the lane's two keys, for two queries and those 8 further.
+  uint low = ((key & 2 ? others : pairs) >> key) & 0x11111111;
+  uint high = ((key & 2 ? pairs : others) >> key) & 0x11111111;
+  low = (low | low >> 15) & 0x3333;  // x, y; z, w; those of the next fragment
+  high = (high | high >> 15) & 0x3333;
+  uint all = low | high << 16;
+  all = (all | all >> 2) & 0x0F0F0F0F;
+  all = (all | all >> 4) & 0x00FF00FF;
+  return (all | all >> 8) & 0xFFFF;
 }
 #endif
 #endif

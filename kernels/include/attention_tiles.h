@@ -83,9 +83,8 @@ typedef float T;
 // Sets to 0 the weights that are dropped.
 #define DROP(s)                                                                                     \
   UNROLL for (int i = 0; i < TM; ++i) {                                                             \
-    const long place_ = (long)all * queries + first + ROW(i);                                       \
     UNROLL for (int j = 0; j < SCORES; j += 4) {                                                    \
-      const uint kept_ = kept_of_4(p.scores, place_, key0 + COLUMN(j));                             \
+      const uint kept_ = kept_of_4(p.scores, all, first + ROW(i), key0 + COLUMN(j));                \
       UNROLL for (int u = 0; u < 4; ++u) s[i][j + u] = kept_ >> u & 1 ? s[i][j + u] : 0.0f;         \
     }                                                                                               \
   }

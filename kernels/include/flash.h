@@ -121,10 +121,13 @@ INLINE void fill_rest(__local float *s, int n, int end, float value) {
 }
 
 #if DROPOUT
-// Dropout's factors for DRAWN weights of the row at `place`, from key j (a multiple of 16) on.
+// Dropout's factors for DRAWN weights of the row at `place` among all queries, from key j (a multiple of 16)
+// on.
 #define DRAWN 128
 INLINE void kept_factors(const AttentionParams p, long place, long j, float *factors) {
-  const ulong16 c = counters_from(p.offset + (ulong)(place * p.row_counters + j / 8));
+  const long query = place % p.all_queries;
+  const ulong16 c = counters_from(pair_counter(p, place / p.all_queries, query) + counters_before(j));
+  const uint left = rotation_of(query, 0);
   uint16 w0, w1, w2, w3;
   philox_block_7(p.seed, convert_uint16(c), convert_uint16(c >> 32), (uint16)(0), &w0, &w1, &w2, &w3);
   uint words[64];
@@ -133,7 +136,8 @@ INLINE void kept_factors(const AttentionParams p, long place, long j, float *fac
   const float16 scale = (float16)(as_float((uint)p.kept_scale)), zero = (float16)(0);
   for (int v = 0; v < 4; ++v) {
     const uint16 w = vload16(v, words);
-    const float16 low = (w << 16) >= dropped ? scale : zero, high = w >= dropped ? scale : zero;
+    const float16 low = ROTATED(w, left) >= dropped ? scale : zero,
+                  high = ROTATED(w, left + 8) >= dropped ? scale : zero;
     vstore16((float16)(low.lo, high.lo), 2 * v, factors);
     vstore16((float16)(low.hi, high.hi), 2 * v + 1, factors);
   }

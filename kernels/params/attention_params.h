@@ -12,8 +12,8 @@ typedef struct {
   tk_i64 batch[ATTENTION_BATCH_RANK];         // sizes, outermost first
   tk_i64 mask_strides[ATTENTION_BATCH_RANK];  // of the batch dimensions
   tk_i64 mask_row, mask_column;
-  tk_u64 seed, offset;   // dropout: Philox key, and counter of the first row of all
-  tk_i64 row_counters;   // of a row, two for 16 keys
+  tk_u64 seed, offset;   // dropout (philox.h): key, and first counter of all
+  tk_i64 pair_counters;  // of a pair of rows, two for 16 keys
   tk_u64 kept_scale;     // 1 / (1 - p), bits in the compute type
   tk_i64 dropped;        // p in units of 2^-32
   tk_i32 rank;

@@ -23,10 +23,13 @@
 // (0, 1], (word + 1/2) * 2^-32; for float64 blocks 2 t and 2 t + 1 give them, ((u64 >> 11) + 1/2) *
 // 2^-53.
 // Dropout of attention draws 16 bits a weight by 7 rounds, the fewest that pass BigCrush (the
-// paper's table 2): p is rounded to a multiple of 2^-16. Each row of weights has 2 counters for
-// every 16 keys, one for keys 0 to 3 and 8 to 11 of the 16, one for the others: word k % 4 has key
-// k in its low half if k % 16 < 8, else in its high half. So a warp's lanes have what matrix units
-// give them. Row r begins at counter offset + r * philox_dropout_counters(keys).
+// paper's table 2): p is rounded to a multiple of 2^-16. A block gives 16 numbers: the upper halves
+// of its words, rotated left by 0, 8, 16 and 24 bits. Neighbours share a byte, the lower one of the
+// first, which decides only where its upper byte is the limit's: in one of 256 cases. Queries q and
+// q + 8 of 16 share their blocks, of which they have 2 for every 16 keys, one for keys 0 to 3 and 8
+// to 11, one for the others: word k % 4, rotated by 8 for keys k % 16 >= 8 and by 16 for queries
+// q % 16 >= 8. So a warp's lanes have what matrix units give them. The counters begin at offset;
+// each matrix (head of a batch) has philox_dropout_counters(queries, keys), pair after pair.
 #ifndef OCLTENSOR_BASE_PHILOX_H
 #define OCLTENSOR_BASE_PHILOX_H
 
@@ -74,19 +77,26 @@ static inline double philox_uniform53(uint64_t word) { return (double)(word >> 1
 static inline double philox_open24(uint32_t word) { return (double)((word >> 8) + 1) * 0x1p-24; }
 static inline double philox_open53(uint64_t word) { return (double)((word >> 11) + 1) * 0x1p-53; }
 
-/* Attention's dropout: counters of a row of weights. */
-static inline uint64_t philox_dropout_counters(uint64_t keys) { return (keys + 15) / 16 * 2; }
+/* Attention's dropout: counters of a pair of rows of weights, and of a matrix. */
+static inline uint64_t philox_dropout_pair_counters(uint64_t keys) { return (keys + 15) / 16 * 2; }
+static inline uint64_t philox_dropout_counters(uint64_t queries, uint64_t keys) {
+  return (queries + 15) / 16 * 8 * philox_dropout_pair_counters(keys);
+}
 /* p, below 1, in units of 2^-32; a multiple of 2^16. */
 static inline uint32_t philox_dropout_limit(double p) {
   const double steps = p * 0x1p16 + 0.5;
   return (uint32_t)(steps < 0x1p16 ? steps : 0xFFFF) << 16;
 }
-/* Whether the weight of `key` is kept in the row that begins at `counter`. */
-static inline int philox_dropout_keeps(uint64_t seed, uint64_t counter, uint64_t key,
-                                       uint32_t limit) {
+/* Whether a weight is kept in the matrix that begins at `counter` and has `keys` columns. */
+static inline int philox_dropout_keeps(uint64_t seed, uint64_t counter, uint64_t keys,
+                                       uint64_t query, uint64_t key, uint32_t limit) {
+  const uint64_t pair = query / 16 * 8 + query % 8;
   uint32_t words[4];
-  philox_rounds(7, seed, counter + key / 16 * 2 + key % 8 / 4, 0, words);
-  return (key % 16 < 8 ? words[key % 4] << 16 : words[key % 4]) >= limit;
+  philox_rounds(7, seed,
+                counter + pair * philox_dropout_pair_counters(keys) + key / 16 * 2 + key % 8 / 4, 0,
+                words);
+  const uint32_t word = words[key % 4], left = (uint32_t)(query % 16 / 8 * 16 + key % 16 / 8 * 8);
+  return (word << left | word >> ((32 - left) & 31)) >= limit;
 }
 
 #endif

@@ -260,7 +260,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
 #endif
 #if DROPOUT
       const long all_heads = KEYS_KEPT ? p.heads * p.groups : p.heads;
-      const long head_place = (t.batch * all_heads + head) * (KEYS_KEPT ? p.streamed_rows : p.kept_rows);
+      const long matrix = t.batch * all_heads + head;
 #endif
 #if ADDS_QUERY
       __global float *sums =

@@ -225,8 +225,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     __global const STYPE(M) *mask = MASK_OF(p, t.batch, t.head);
 #endif
 #if DROPOUT
-    const ulong first_kept =
-        first_across_keys(p.scores, ((long)t.batch * heads + t.head) * queries + row);
+    const ulong first_kept = first_across_keys(p.scores, (long)t.batch * heads + t.head, row);
 #endif
     float top0 = -INFINITY, top1 = -INFINITY, total0 = 0.0f, total1 = 0.0f, factor0, factor1;
     UNROLL for (int i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;

@@ -141,11 +141,11 @@ INLINE int tile_number(__global uint *counter, int round) {
 
 #if DROPOUT
 // Which elements of a block are kept: 4 bits for each j. `draw` is kept_across_keys or kept_along_keys,
-// `step` the counters from j to j + 1. Drawn while the block's products run.
+// `step` the counters from j to j + 1 (of 8 columns). Drawn while the block's products run.
 #define DRAW_BLOCK(draw, first, step)                                      \
   uint kept_bits[BN / 64];                                                 \
   UNROLL for (int i = 0; i < BN / 64; ++i) kept_bits[i] = 0;               \
-  UNROLL for (int j = 0; j < BN / 8; j += 2) kept_bits[j / 8] |=           \
+  UNROLL for (int j = 0; j < BN / 8; j += 4) kept_bits[j / 8] |=           \
       draw(tiles, p.scores, (first) + (ulong)j * (ulong)(step)) << (j % 8 * 4);
 #define KEPT_BITS(j) (kept_bits[(j) / 8] >> ((j) % 8 * 4))
 // Sets to 0 what is not kept of numbers 4 j .. 4 j + 3.

@@ -158,19 +158,18 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
     const ulong mask_at = 0;
 #endif
 #if DROPOUT
-    const long head_place = ((long)batch * heads + head) * queries;
+    const long matrix = (long)batch * heads + head;
     uint kept_bits[(FRAGMENTS_N + 7) / 8][FRAGMENTS_M];  // 4 of each fragment
     OFTEN for (int j = 0; j < FRAGMENTS_N; j += 8)
       OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) kept_bits[j / 8][i] = 0;
-    FOR_PAIRS {
+    FOR_FOURS {
 #if IS_KEYS
-      const long column_place = head_place + block_first + j * 8 + (lane & 3) * 2;
+      const int query = block_first + j * 8 + (lane & 3) * 2;
       const uint drawn = kept_along_keys(
-          tiles, p.scores, first_along_keys(p.scores, column_place, first + warp_row + i * 16));
+          tiles, p.scores, first_along_keys(p.scores, matrix, query, first + warp_row + i * 16));
 #else
       const uint drawn = kept_across_keys(
-          tiles, p.scores,
-          first_across_keys(p.scores, head_place + row + i * 16) + block_first / 8 + j);
+          tiles, p.scores, first_across_keys(p.scores, matrix, row + i * 16) + block_first / 8 + j);
 #endif
       kept_bits[j / 8][i] |= drawn << (j % 8 * 4);
     }

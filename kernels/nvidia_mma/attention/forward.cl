@@ -147,11 +147,10 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
                   p.scores);
     soften(tiles, s, o, state, unit);
 #if DROPOUT
-    FOR_PAIRS {
-      const ulong first_kept = first_across_keys(p.scores, (long)z * queries + row + i * 16);
+    FOR_FOURS {
+      const ulong first_kept = first_across_keys(p.scores, z, row + i * 16);
       const uint kept_ones = kept_across_keys(tiles, p.scores, first_kept + n * (BN / 8) + j);
-      s[j][i] = KEEP(s[j][i], kept_ones, 0.0f);
-      s[j + 1][i] = KEEP(s[j + 1][i], kept_ones >> 4, 0.0f);
+      UNROLL for (int u = 0; u < 4; ++u) s[j + u][i] = KEEP(s[j + u][i], kept_ones >> (4 * u), 0.0f);
     }
 #endif
     add_products(tiles, o, s, at_value);

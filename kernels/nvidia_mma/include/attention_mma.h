@@ -25,8 +25,8 @@ typedef float T;
 #define FOR_FRAGMENTS                       \
   OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) \
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-#define FOR_PAIRS                                \
-  OFTEN for (int j = 0; j < FRAGMENTS_N; j += 2) \
+#define FOR_FOURS                                \
+  OFTEN for (int j = 0; j < FRAGMENTS_N; j += 4) \
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
 
 // ---- Rows: operands in memory, and blocks of them in local memory.

@@ -137,12 +137,15 @@ Values dropout_factors(const Fused& f, double p, uint64_t seed, uint64_t offset)
   Values factors;
   if (p <= 0) return factors;
   const uint32_t limit = philox_dropout_limit(p);
-  const auto rows = static_cast<uint64_t>(f.batch() * f.queries);
-  const auto keys = static_cast<uint64_t>(f.keys);
-  for (uint64_t row = 0; row < rows; ++row) {
-    const uint64_t counter = offset + row * philox_dropout_counters(keys);
-    for (uint64_t j = 0; j < keys; ++j)
-      factors.push_back(philox_dropout_keeps(seed, counter, j, limit) ? 1 / (1 - p) : 0);
+  const auto matrices = static_cast<uint64_t>(f.batch());
+  const auto queries = static_cast<uint64_t>(f.queries), keys = static_cast<uint64_t>(f.keys);
+  for (uint64_t matrix = 0; matrix < matrices; ++matrix) {
+    const uint64_t counter = offset + matrix * philox_dropout_counters(queries, keys);
+    for (uint64_t q = 0; q < queries; ++q)
+      for (uint64_t j = 0; j < keys; ++j) {
+        const bool keeps = philox_dropout_keeps(seed, counter, keys, q, j, limit) != 0;
+        factors.push_back(keeps ? 1 / (1 - p) : 0);
+      }
   }
   return factors;
 }

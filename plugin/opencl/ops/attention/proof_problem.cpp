@@ -80,9 +80,10 @@ void AttentionProof::solve_row(int64_t row) {
   const float *query = line(query_, row, shape_.depth), *grad = line(grad_, row, shape_.width);
   const auto count = static_cast<size_t>(shape_.keys);
   Numbers weights(count, -INFINITY), kept(count, 1);
-  const uint64_t first_counter =
-      kOffset +
-      static_cast<uint64_t>(row) * philox_dropout_counters(static_cast<uint64_t>(shape_.keys));
+  const auto queries = static_cast<uint64_t>(shape_.queries);
+  const auto keys = static_cast<uint64_t>(shape_.keys);
+  const auto matrix = static_cast<uint64_t>(row / shape_.queries);
+  const uint64_t first_counter = kOffset + matrix * philox_dropout_counters(queries, keys);
   float top = -INFINITY, total = 0;
   for (int64_t j = 0; j < shape_.keys; ++j) {
     float& w = weights[static_cast<size_t>(j)];
@@ -90,8 +91,9 @@ void AttentionProof::solve_row(int64_t row) {
     if (kind_.mask > MaskKind::Bool) w += mask_[static_cast<size_t>(q * shape_.keys + j)];
     top = std::max(top, w);
     if (!kind_.dropout) continue;
-    const bool keeps = philox_dropout_keeps(kSeed, first_counter, static_cast<uint64_t>(j),
-                                            philox_dropout_limit(kDropped));
+    const bool keeps =
+        philox_dropout_keeps(kSeed, first_counter, keys, static_cast<uint64_t>(q),
+                             static_cast<uint64_t>(j), philox_dropout_limit(kDropped));
     kept[static_cast<size_t>(j)] = keeps ? static_cast<float>(1 / (1 - kDropped)) : 0;
   }
   for (float& w : weights) total += w = std::exp(w - (top == -INFINITY ? 0 : top));

@@ -105,8 +105,8 @@ AttentionParams block_params(const ScoreBlock& block) {
   if (block.dropout > 0) {
     p.seed = block.seed;
     p.offset = block.offset;
-    p.row_counters =
-        static_cast<int64_t>(philox_dropout_counters(static_cast<uint64_t>(block.all_keys)));
+    p.pair_counters =
+        static_cast<int64_t>(philox_dropout_pair_counters(static_cast<uint64_t>(block.all_keys)));
     p.dropped = philox_dropout_limit(block.dropout);
     const double scale = 1 / (1 - block.dropout);
     const auto rounded = static_cast<float>(scale);

@@ -128,8 +128,9 @@ Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& va
   PhiloxNumbers numbers{0, 0};
   if (dropout > 0)
     numbers = take_numbers(query.device().index(),
-                           static_cast<uint64_t>(query.size(0) * query.size(1) * query.size(2)) *
-                               philox_dropout_counters(static_cast<uint64_t>(key.size(2))));
+                           static_cast<uint64_t>(query.size(0) * query.size(1)) *
+                               philox_dropout_counters(static_cast<uint64_t>(query.size(2)),
+                                                       static_cast<uint64_t>(key.size(2))));
   auto outs = call_plugin<2>(forward, "scaled_dot_product_attention", query, key, value, bias,
                              dropout, causal, scale, static_cast<int64_t>(numbers.seed),
                              static_cast<int64_t>(numbers.offset));
