@@ -78,12 +78,12 @@
   PACK_WEIGHTS                                                 \
   ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4));    \
   ALL_BUT_ONE_DONE_OF(SCORE_COUNT, e);
-#define GRADIENTS                                                                            \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                  \
-    const float2 delta = STATISTICS_AT(j, 64);                                               \
-    const uint bits = KEPT_BITS(j);                                                          \
-    g[j * 2] = PACK(GRADIENT(j, 0, delta.x, bits), GRADIENT(j, 1, delta.y, bits));           \
-    g[j * 2 + 1] = PACK(GRADIENT(j, 2, delta.x, bits), GRADIENT(j, 3, delta.y, bits));       \
+#define GRADIENTS                                                                                          \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                \
+    const float2 delta = STATISTICS_AT(j, 64);                                                             \
+    DROP_GRADIENTS(j)                                                                                      \
+    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta.x), s[j * 4 + 1] * (e[j * 4 + 1] - delta.y));             \
+    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta.x), s[j * 4 + 3] * (e[j * 4 + 3] - delta.y)); \
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
@@ -103,21 +103,22 @@
     s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum1)); \
   }                                                           \
   ALL_DONE(SCORE_COUNT, e);
-#define GRADIENTS                                                                          \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                \
-    const uint bits = KEPT_BITS(j);                                                        \
-    g[j * 2] = PACK(GRADIENT(j, 0, delta0, bits), GRADIENT(j, 1, delta0, bits));           \
-    g[j * 2 + 1] = PACK(GRADIENT(j, 2, delta1, bits), GRADIENT(j, 3, delta1, bits));       \
+#define GRADIENTS                                                                                        \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                              \
+    DROP_GRADIENTS(j)                                                                                    \
+    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta0), s[j * 4 + 1] * (e[j * 4 + 1] - delta0));             \
+    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta1), s[j * 4 + 3] * (e[j * 4 + 3] - delta1)); \
   }
 #endif
-// The gradient of score 4 j + i: of a weight that is dropped, e counts as 0.
 #if DROPOUT
-#define GRADIENT(j, i, delta, bits) \
-  (s[(j) * 4 + (i)] * ((bits) >> (i)&1 ? fma(e[(j) * 4 + (i)], kept_scale, -(delta)) : -(delta)))
+#define DROP_GRADIENTS(j)                                          \
+  {                                                                \
+    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale; \
+    DROP(e, j, KEPT_BITS(j))                                       \
+  }
 #else
 #undef DRAW_DROPOUT
 #define DRAW_DROPOUT
-#define KEPT_BITS(j) 0
-#define GRADIENT(j, i, delta, bits) (s[(j) * 4 + (i)] * (e[(j) * 4 + (i)] - (delta)))
+#define DROP_GRADIENTS(j)
 #endif
 #endif
