@@ -26,7 +26,7 @@ struct Modelled {
   Latency latency;
   double with_edges;  // the part of this efficiency that is left where `has_edges`
 };
-// Fitted to times of 44 products on an H200, each in up to four orders and two types
+// Fitted to times of 41 products on an H200, each in up to four orders and two types
 // (bench/history.md).
 constexpr std::array<Modelled, 6> kModelled{{
     {{128, 128, 8, 8, 8}, {0.74, 0.82, 0.84}, {0.80, 0.83, 0.85}, {0.095, 0.108}, 1},
