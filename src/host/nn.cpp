@@ -111,9 +111,9 @@ void Module::load_state(const NamedTensors& given) const {
     check(at->second.sizes() == tensor.sizes(), "load_state: '{}' has shape {}, and {} was given",
           name, to_string(tensor.sizes()), to_string(at->second.sizes()));
   }
-  for (const auto& [name, tensor] : given)
-    check(std::ranges::any_of(mine, [&](const auto& m) { return m.first == name; }),
-          "load_state: the module has no '{}'", name);
+  for (const auto& one : given)
+    check(std::ranges::any_of(mine, [&](const auto& m) { return m.first == one.first; }),
+          "load_state: the module has no '{}'", one.first);
   const NoGrad off;
   for (const auto& [name, tensor] : mine) tensor.copy_(by_name.at(name));
 }
@@ -328,7 +328,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double most) {
       norms.push_back(linalg_vector_norm(g).to(DType::Float32));
     }
   if (gradients.empty()) return zeros({});
-  const Tensor norm = linalg_vector_norm(stack(norms));
+  Tensor norm = linalg_vector_norm(stack(norms));
   const Tensor factor = (most / (norm + 1e-6)).clamp_max(1.0);
   for (const Tensor& g : gradients) g.mul_(factor);
   return norm;

@@ -119,7 +119,8 @@ void deform_conv2d_backward(const CpuCall& call) {
   const auto grad = read<double>(call.args.tensor(Arg::grad));
   std::vector<double> of[5];
   for (size_t i = 0; i < 5; ++i) of[i].resize(static_cast<size_t>(numel(call.specs[i].sizes)));
-  auto& [of_image, of_weight, of_offset, of_mask, of_bias] = of;
+  auto &of_image = of[0], &of_weight = of[1], &of_offset = of[2], &of_mask = of[3],
+       &of_bias = of[4];
   d.for_each_product([&](size_t from, size_t w, const Deform::Tap& t) {
     const double g = grad[from], factor = d.factor(t), inner = g * d.weight[w];
     d.around(t, [&](size_t element, double weight, double by_y, double by_x) {
