@@ -98,6 +98,7 @@ class OCLTENSOR_API Selected {
 
   Selected& operator=(const Tensor& value) &&;
   Selected& operator=(const Scalar& value) &&;
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor): it copies elements, which may fail
   Selected& operator=(Selected&& value) && { return std::move(*this) = value.read(); }
 #include "ocltensor/compound.h"
 

@@ -28,6 +28,7 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(misc-unused-parameters): their names tell what an implementation is given */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -269,6 +270,7 @@ static inline tb_status tb_stub_graph_destroy(tb_graph graph, tb_error* error) {
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
+/* NOLINTEND(misc-unused-parameters) */
 
 /* ---- All tables. A plugin has one, for the life of the process. */
 typedef struct tb_plugin_api {

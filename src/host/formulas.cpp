@@ -147,7 +147,7 @@ Tensor angle_slope(const Tensor& grad, const Tensor& self) {
 
 Tensor in_corner(const Tensor& part, const Dims& sizes) {
   if (part.sizes() == sizes) return part;
-  const Tensor whole = zeros(sizes, like(part));
+  Tensor whole = zeros(sizes, like(part));
   corner(whole, part.sizes()).copy_(part);
   return whole;
 }
@@ -155,7 +155,7 @@ Tensor in_corner(const Tensor& part, const Dims& sizes) {
 // Of a transform from the half of a spectrum: the numbers that the other half repeats count twice.
 Tensor half_transform_slope(const Tensor& grad, const IntList& dims, FftNorm norm) {
   const int64_t last = dims.span().back();
-  const Tensor spectrum = _fft_r2c(grad, dims, norm, true);
+  Tensor spectrum = _fft_r2c(grad, dims, norm, true);
   const Tensor repeated = spectrum.narrow(last, 1, (grad.size(last) - 1) / 2);
   repeated.copy_(repeated * 2);
   return spectrum;

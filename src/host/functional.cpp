@@ -177,14 +177,14 @@ Tensor pad(const Tensor& self, const Dims& widths, const Scalar& value) {
     sizes[d] += widths[i] + widths[i + 1];
     check(sizes[d] >= 0, "pad: nothing is left of dimension {} of size {}", d, self.sizes()[d]);
   }
-  const Tensor result = full(sizes, value, {self.dtype(), self.device()});
+  Tensor result = full(sizes, value, {self.dtype(), self.device()});
   {
     const NoGrad off;
     padded(result, widths, false).copy_(padded(self, widths, true));
   }
   if (detail::may_record() && detail::needs_gradient(self))
     detail::record_function("pad", self, result, [shape = self.sizes(), widths](const Tensor& g) {
-      const Tensor whole = zeros(shape, {g.dtype(), g.device()});
+      Tensor whole = zeros(shape, {g.dtype(), g.device()});
       padded(whole, widths, true).copy_(padded(g, widths, false));
       return whole;
     });

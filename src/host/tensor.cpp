@@ -14,8 +14,6 @@
 
 namespace ocltensor {
 
-using detail::allocate_tensor;
-
 void Tensor::fail_undefined() {
   fail(TB_E_INVALID, "the tensor is undefined: it was default-constructed and never assigned");
 }

@@ -27,7 +27,7 @@ Tensor reshaped(const char* name, const Tensor& self, const Dims& sizes, const D
 // The gradient of a tensor of which a view shows a range: zero elsewhere.
 template <typename View>
 Tensor around(const Dims& sizes, const Tensor& grad, View&& view) {
-  const Tensor whole = zeros(sizes, {grad.dtype(), grad.device()});
+  Tensor whole = zeros(sizes, {grad.dtype(), grad.device()});
   view(whole).copy_(grad);
   return whole;
 }

@@ -183,7 +183,7 @@ std::string refusal(Records... records) {
     (writer.add(std::move(records)), ...);
     writer.finish();
   }
-  const std::string error = error_of(read_file(path));
+  std::string error = error_of(read_file(path));
   std::filesystem::remove(path);
   return error;
 }

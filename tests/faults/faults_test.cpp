@@ -86,6 +86,9 @@ bool leaks(const Faults& faults, long before) {
   return true;
 }
 
+// The whole number that a text is.
+long number(const char* text) { return std::stol(text); }
+
 int warm() {
   const std::vector<float> reference = train_step();
   const Faults faults = find_layer();
@@ -231,7 +234,7 @@ int cold_child(const char* expected_path, long live) {
     text = e.what();
   }
   const Faults faults = find_layer();
-  const bool reached = faults.count() >= std::atol(std::getenv("FAULT_AT"));
+  const bool reached = faults.count() >= number(std::getenv("FAULT_AT"));
   faults.arm(0);
   // A device that could not be enumerated stays away for this process: then the error must say so.
   if (ot::device_count() == 0) return raised && !ot::unavailable_reason().empty() ? 0 : 1;
@@ -303,12 +306,12 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     if (mode == "warm") return warm();
-    if (mode == "capture") return captured(argc > 2 ? std::max(1L, std::atol(argv[2])) : 1);
+    if (mode == "capture") return captured(argc > 2 ? std::max(1L, number(argv[2])) : 1);
     if (mode == "traced") return traced();
     if (mode == "cold" || mode == "building")
-      return cold(argv[0], mode == "building", argc > 2 ? std::max(1L, std::atol(argv[2])) : 1,
-                  argc > 3 ? std::max(1L, std::atol(argv[3])) : 1);
-    if (mode == "cold-child" && argc > 3) return cold_child(argv[2], std::atol(argv[3]));
+      return cold(argv[0], mode == "building", argc > 2 ? std::max(1L, number(argv[2])) : 1,
+                  argc > 3 ? std::max(1L, number(argv[3])) : 1);
+    if (mode == "cold-child" && argc > 3) return cold_child(argv[2], number(argv[3]));
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -10,7 +10,6 @@
 namespace ocltensor {
 namespace {
 
-using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 using Ints = std::vector<int64_t>;
 

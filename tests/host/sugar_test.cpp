@@ -12,7 +12,6 @@
 namespace ocltensor {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 using Ints = std::vector<int64_t>;
@@ -59,7 +58,7 @@ TEST(Symbols, NumbersKeepTheirKind) {
 
 TEST(Symbols, CompoundOnesWriteInPlace) {
   Tensor a = tensor({1.f, 2.f});
-  const Tensor other = a;
+  const Tensor other = a;  // NOLINT(performance-unnecessary-copy-initialization): shares elements
   a += 1;
   a *= tensor({2.f, 3.f});
   a -= 0.5;

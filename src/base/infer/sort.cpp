@@ -38,7 +38,7 @@ Specs mode(const Args& args) { return one_of_rows(args); }
 
 Specs kthvalue(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  const Specs specs = one_of_rows(args);
+  Specs specs = one_of_rows(args);
   const int64_t k = args.integer(Arg::k), dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   check(k >= 1 && k <= (self.ndim() == 0 ? 1 : self.size(dim)),
         "kthvalue(): selected number k out of range for dimension {}", dim);

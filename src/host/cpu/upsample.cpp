@@ -92,8 +92,9 @@ Axis antialiased_axis(Mode mode, int64_t in, int64_t out, double step) {
   Axis axis;
   for (int64_t o = 0; o < out; ++o) {
     const double center = step * (static_cast<double>(o) + 0.5);
-    const auto first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-    const auto end = std::min(static_cast<int64_t>(center + support + 0.5), in);
+    const auto first =
+        std::max<int64_t>(static_cast<int64_t>(std::floor(center - support + 0.5)), 0);
+    const auto end = std::min(static_cast<int64_t>(std::floor(center + support + 0.5)), in);
     auto& taps = axis.emplace_back();
     double total = 0;
     for (int64_t place = first; place < end; ++place) {

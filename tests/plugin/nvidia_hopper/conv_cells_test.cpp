@@ -7,7 +7,7 @@
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
 
-using conv::conv_params_of, conv::ConvShape;
+using conv::conv_params_of;
 
 // A square window over `channels` of 224 x 224 pixels.
 std::optional<ConvHopperCells> cells_for(int64_t channels, int64_t window, int64_t stride,

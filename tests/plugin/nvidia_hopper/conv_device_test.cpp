@@ -15,7 +15,9 @@ static std::string name_of(const ConvHopperVariant& v) {
           : v.partial ? "_pieces"
                       : "");
 }
-static void PrintTo(const ConvHopperVariant& v, std::ostream* out) { *out << name_of(v); }
+static void PrintTo(const ConvHopperVariant& v, std::ostream* out) {  // NOLINT: GoogleTest's name
+  *out << name_of(v);
+}
 
 namespace {
 

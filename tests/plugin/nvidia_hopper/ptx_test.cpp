@@ -22,10 +22,11 @@ TEST(Ptx, FindsHiddenInstructionsInAsmTextOnly) {
 }
 
 TEST(Ptx, UncoversWhatTheCompilerLeftInComments) {
+  using namespace std::string_literals;
   const std::string text = ptx::uncover(
       "// by a compiler\n.version 9.0\n.target sm_90, texmode_independent\n.address_size 64\n"
       ".entry f(.param .u64 p)\n.reqntid 288, 1, 1\n{\n\t// begin inline asm\n"
-      "\t{\n//@ .reg .pred p;\n//@ setp.ne.b32 p, %r1, 0;\n}\n\t//@ a; //@ b;\n}\n\0 rest");
+      "\t{\n//@ .reg .pred p;\n//@ setp.ne.b32 p, %r1, 0;\n}\n\t//@ a; //@ b;\n}\n\0 rest"s);
   EXPECT_THAT(text, HasSubstr(".target sm_90a, texmode_independent\n.address_size 64\n"));
   EXPECT_THAT(text, HasSubstr("\n.reqntid 288, 1, 1\n.minnctapersm 1\n{"));
   EXPECT_THAT(text, HasSubstr("{\n.reg .pred p;\nsetp.ne.b32 p, %r1, 0;\n}\n\ta; b;\n}\n"));

@@ -20,7 +20,6 @@
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
 
-using conv::Direction;
 using conv::Phase;
 using conv::Problem;
 using conv::Roles;

@@ -58,9 +58,9 @@ MmaTiles choose_mma_tiles(const MmaSizes& s) {
       const int64_t length = divide_up(buffers, pieces);
       if (divide_up(buffers, length) != pieces) continue;  // a piece would be empty
       const int64_t of_unit = divide_up(tiles * pieces, s.units);
-      double cost =
-          static_cast<double>(of_unit / t.together) * time_of(t, s.kind, t.together, length) +
-          time_of(t, s.kind, of_unit % t.together, length);
+      const int64_t full_rounds = of_unit / t.together;
+      double cost = static_cast<double>(full_rounds) * time_of(t, s.kind, t.together, length) +
+                    time_of(t, s.kind, of_unit % t.together, length);
       if (pieces > 1) cost += 4 + static_cast<double>(2 * pieces) * results * 4 / 3e6;
       if (cost >= lowest) continue;
       lowest = cost;

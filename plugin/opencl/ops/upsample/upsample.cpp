@@ -85,7 +85,7 @@ void run_nearest(const OpCall& call, const Upsampling& what) {
   Defines d;
   d.set(define::BYTES, bytes);
   launch_upsampling(call, what, what.out.numel() * bytes / kVector,
-                    kernels::upsample::upsample_nearest::forward, std::move(d));
+                    kernels::upsample::upsample_nearest::forward, d);
 }
 
 constinit const AlgorithmFor<Upsampling> kRows({.id = "upsample.rows",

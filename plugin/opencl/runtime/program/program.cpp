@@ -213,7 +213,7 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
   const char* style =
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
   Text text{style + defines + expand(source), caps_.build_options};
-  text.source = without_hidden(caps_, std::move(text.source));
+  text.source = without_hidden(caps_, text.source);
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
   if (config::get_bool(config::Knob::FastMath))
     text.options += " -cl-fast-relaxed-math";

@@ -27,7 +27,7 @@ Arrival await_arrival(cl_event event) {
   auto data = std::make_unique<Arrival>(arrival);
   check_cl(cl().clSetEventCallback(event, CL_COMPLETE, note_arrival, data.get()),
            "clSetEventCallback");
-  data.release();  // owned by the callback now
+  (void)data.release();  // owned by the callback now
   return arrival;
 }
 
