@@ -14,7 +14,7 @@
 
 namespace ocltensor {
 
-struct Operator;
+struct Operator;  // NOLINT(bugprone-forward-declaration-namespace): the library has its definition
 
 struct CallOptions {
   bool in_place = false;         // outs[0] is an input; its shape must not change

@@ -18,7 +18,6 @@ namespace {
 namespace ot = ocltensor;
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-using testing::Not;
 
 // Before anything loads OpenCL.
 [[maybe_unused]] const int kEnabled = setenv("OCLTENSOR_CAPTURE_ENABLED", "1", 1);

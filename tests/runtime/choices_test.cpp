@@ -27,7 +27,7 @@ auto batch_norm(const ot::Tensor& x) {
   return ot::native_batch_norm(x, std::nullopt, std::nullopt, std::nullopt, std::nullopt, true, 0.1,
                                1e-5);
 }
-ot::Tensor numbers(std::vector<int64_t> values) {
+ot::Tensor numbers(const std::vector<int64_t>& values) {
   const auto count = static_cast<int64_t>(values.size());
   return ot::tensor(values, {count}).to(ot::Device("ocl"));
 }

@@ -76,7 +76,7 @@ class Switches : public testing::Test {
  private:
   // By rule means by rule here, whatever was measured on this machine; and what is measured here,
   // on a busy machine, is not for others.
-  const switches::SettingScope nothing_kept{{"OCLTENSOR_KEEP_MEASUREMENTS", "0"}};
+  const switches::SettingScope nothing_kept_{{"OCLTENSOR_KEEP_MEASUREMENTS", "0"}};
 };
 
 TEST_F(Switches, ADisabledOperatorIsDeclinedOrFallsBack) {

@@ -11,7 +11,6 @@
 #include "fresh_process.h"
 
 namespace ot = ocltensor;
-using testing::HasSubstr;
 
 namespace {
 

@@ -360,7 +360,7 @@ const tb_switch_api switch_api = {
       if (std::strncmp(name, "OCLTENSOR_", 10) != 0 && std::strncmp(name, "fake.", 5) != 0)
         return answer(error, TB_UNSUPPORTED, "no such switch");
       const std::lock_guard lock(mutex);
-      counters[name] = std::atoll(value);
+      counters[name] = std::strtoll(value, nullptr, 10);
       return TB_OK;
     },
     [](const char* name, char* value, uint64_t capacity, tb_error*) -> tb_status {

@@ -5,7 +5,7 @@
  *   crashes, too. */
 #define tb_plugin_descriptor right_descriptor
 #define tb_plugin_get_api right_get_api
-#include "../../src/examples/backend/plugin.c"
+#include "../../src/examples/backend/plugin.c" /* NOLINT(bugprone-suspicious-include) */
 #undef tb_plugin_descriptor
 #undef tb_plugin_get_api
 

@@ -78,7 +78,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   const Geometry g = choose(draw);
   const bool backward = op.schema.name == "convolution_backward";
   std::vector<int64_t> result;
-  double taps = static_cast<double>(g.in / g.groups), positions = 1;
+  const int64_t channels = g.in / g.groups;
+  double taps = static_cast<double>(channels), positions = 1;
   for (size_t d = 0; d < g.kernel.size(); ++d) {
     result.push_back(g.output(d));
     taps *= static_cast<double>(g.kernel[d]);
