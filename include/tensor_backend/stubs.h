@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* NOLINTBEGIN(misc-unused-parameters): their names tell what an implementation is given */
+/* NOLINTBEGIN(misc-unused-parameters,modernize-use-nullptr): C, whose names tell what is given */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -270,7 +270,7 @@ static inline tb_status tb_stub_graph_destroy(tb_graph graph, tb_error* error) {
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
-/* NOLINTEND(misc-unused-parameters) */
+/* NOLINTEND(misc-unused-parameters,modernize-use-nullptr) */
 
 /* ---- All tables. A plugin has one, for the life of the process. */
 typedef struct tb_plugin_api {
