@@ -42,13 +42,21 @@ TEST(GpuTiles, AreThoseThatWereMeasuredAsFast) {
   EXPECT_EQ(get(product(1, 4096, 3072, 768, Along::Both)), "128x128 of 16x8");
   EXPECT_EQ(get(product(1, 4096, 768, 768, Along::Both)), "64x128 of 8x8");
   EXPECT_EQ(get(product(1, 4096, 768, 3072, Along::Both)), "64x128 of 8x8");
-  EXPECT_EQ(get(product(1, 8192, 512, 2048)), "128x128 of 8x8");
   EXPECT_EQ(get(product(1, 8192, 2304, 768)), "128x128 of 8x8");
   EXPECT_EQ(get(product(1, 6304, 3072, 768, Along::Both)), "64x128 of 8x8");
   EXPECT_EQ(get(product(64, 256, 64, 3136, Along::Both)), "64x64 of 8x8 in 2");
   EXPECT_EQ(get(product(64, 64, 256, 3136, Along::Both)), "64x64 of 8x8 in 2");
   EXPECT_EQ(get(product(64, 512, 49, 2048, Along::None)), "64x64 of 8x4");
   EXPECT_EQ(get(product(64, 64, 3136, 256)), "64x64 of 8x8");
+}
+
+// Of these all tiles were timed in an earlier form of the model, but not what it chooses now.
+TEST(GpuTiles, CutLongSumsOfFewTiles) {
+  for (const Problem& p :
+       {product(1, 2048, 512, 8192, Along::None), product(1, 512, 2048, 4096, Along::Both),
+        product(1, 768, 768, 4096, Along::None)})
+    EXPECT_NE(chosen(h100(), p).find(" in "), std::string::npos) << p.m << " " << p.n << " " << p.k;
+  EXPECT_EQ(chosen(h100(), product(1, 8192, 512, 2048)).find(" in "), std::string::npos);
 }
 
 TEST(GpuTiles, KeepSumsWholeWhereTheyMustBe) {

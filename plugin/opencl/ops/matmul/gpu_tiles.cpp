@@ -48,24 +48,30 @@ bool come_from_memory(const Problem& p) {
   return (elements(p.a, p.m) + elements(p.b, p.n)) * size_of(p.dtype) > kCache;
 }
 
-// Every compute unit has as many of the `count` tiles as the one that has most.
-double microseconds(const Modelled& t, const Problem& p, int64_t count, int64_t pieces,
-                    int64_t units) {
-  constexpr double kStore = 1.3;        // of 128 x 128 results
-  constexpr double kAddPieces = 17;     // another launch
-  constexpr double kBandwidth = 2.7e6;  // bytes of the partial sums, written and read again
-  const auto real = [](int64_t n) { return static_cast<double>(n); };
-  const double rounds = real(divide_up(count * pieces, units));
-  const double terms = real(divide_up(divide_up(p.k, pieces), t.tile.step) * t.tile.step);
-  const double results = real(t.tile.m * t.tile.n);
+double efficiency_of(const Modelled& t, const Problem& p) {
   const Efficiency& reached = size_of(p.dtype) == 2 ? t.half : t.float32;
   const bool a_along_k = p.a.col == 1, b_along_k = p.b.row == 1;
   const double inside = a_along_k && b_along_k   ? reached.both
                         : a_along_k || b_along_k ? reached.one
                                                  : reached.none;
-  const double efficiency = has_edges(p, t.tile) ? inside * t.with_edges : inside;
-  const double latency = come_from_memory(p) ? t.latency.memory : t.latency.cache;
-  double time = terms * std::max(rounds * 2 * results / (kSpeed * efficiency), latency) +
+  return has_edges(p, t.tile) ? inside * t.with_edges : inside;
+}
+
+// A tile's figures for a problem.
+struct Pace {
+  double efficiency, latency;
+};
+// Every compute unit has as many of the `count` tiles as the one that has most.
+double microseconds(const GpuTile& t, const Pace& pace, const Problem& p, int64_t count,
+                    int64_t pieces, int64_t units) {
+  constexpr double kStore = 1.3;        // of 128 x 128 results
+  constexpr double kAddPieces = 17;     // another launch
+  constexpr double kBandwidth = 2.7e6;  // bytes of the partial sums, written and read again
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const double rounds = real(divide_up(count * pieces, units));
+  const double terms = real(divide_up(divide_up(p.k, pieces), t.step) * t.step);
+  const double results = real(t.m * t.n);
+  double time = terms * std::max(rounds * 2 * results / (kSpeed * pace.efficiency), pace.latency) +
                 rounds * kStore * results / (128 * 128);
   if (pieces > 1)
     time += kAddPieces + real(2 * pieces * p.batch * p.m * p.n * sum_bytes(p.dtype)) / kBandwidth;
@@ -94,6 +100,7 @@ GpuPieces cut(const Problem& p, int64_t most, const GpuTile& t) {
 Planned<GpuTileChoice> choose_gpu_tile(const Capabilities& caps, const Problem& p, bool in_pieces) {
   constexpr int64_t kMostPieces = 256, kShortest = 256;  // terms of a piece
   const int64_t most = in_pieces ? std::min(kMostPieces, p.k / kShortest) : 1;
+  const bool from_memory = come_from_memory(p);
   double least = std::numeric_limits<double>::max();
   GpuTileChoice best{};
   for (const Modelled& t : kModelled) {
@@ -101,8 +108,9 @@ Planned<GpuTileChoice> choose_gpu_tile(const Capabilities& caps, const Problem& 
         caps.local_memory < static_cast<uint64_t>(t.tile.local_memory()))
       continue;
     const int64_t count = tiles(p, t.tile);
+    const Pace pace{efficiency_of(t, p), from_memory ? t.latency.memory : t.latency.cache};
     for (int64_t pieces = 1; pieces <= std::max<int64_t>(most, 1); pieces *= 2) {
-      const double time = microseconds(t, p, count, pieces, caps.compute_units);
+      const double time = microseconds(t.tile, pace, p, count, pieces, caps.compute_units);
       if (time >= least) continue;
       least = time;
       best = {t.tile, cut(p, pieces, t.tile)};
