@@ -36,10 +36,14 @@ INLINE long seen(const AttentionParams p, long row) {
 
 #if DROPOUT
 // Dropout draws as src/base/philox.h says. A matrix is a head of a batch.
-// The first counter of a pair of rows, and the counters from there to the one of key j.
+// The first counter of a pair of rows, by a query and by a row of the block, and the counters from there to
+// the one of key j.
 INLINE ulong pair_counter(const AttentionParams p, long matrix, long query) {
   const long pairs = (p.all_queries + 15) / 16 * 8;
   return p.offset + (ulong)((matrix * pairs + query / 16 * 8 + query % 8) * p.pair_counters);
+}
+INLINE ulong row_counter(const AttentionParams p, long row) {
+  return pair_counter(p, p.first_matrix + row / p.queries, query_of(p, row));
 }
 INLINE ulong counters_before(long j) { return (ulong)(j / 16 * 2 + j % 8 / 4); }
 // By how many bits the word of a query's weight j is rotated, of whose result the upper 16 bits count.
@@ -47,9 +51,8 @@ INLINE uint rotation_of(long query, long j) { return (uint)(query % 16 / 8 * 16 
 #define ROTATED(word, left) ((word) << (left) | (word) >> ((32 - (left)) & 31))
 // Dropout's factor for weight j of a row of the block: 0 or kept_scale.
 INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long row, long j) {
-  const long query = query_of(p, row);
-  const ulong counter = pair_counter(p, p.first_matrix + row / p.queries, query) + counters_before(j);
-  const uint left = rotation_of(query, j);
+  const ulong counter = row_counter(p, row) + counters_before(j);
+  const uint left = rotation_of(query_of(p, row), j);
   uint w[4];
   philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
   const uint bits = ROTATED(w[j % 4], left);

@@ -121,13 +121,11 @@ INLINE void fill_rest(__local float *s, int n, int end, float value) {
 }
 
 #if DROPOUT
-// Dropout's factors for DRAWN weights of the row at `place` among all queries, from key j (a multiple of 16)
-// on.
+// Dropout's factors for DRAWN weights of a row, from key j (a multiple of 16) on.
 #define DRAWN 128
-INLINE void kept_factors(const AttentionParams p, long place, long j, float *factors) {
-  const long query = place % p.all_queries;
-  const ulong16 c = counters_from(pair_counter(p, place / p.all_queries, query) + counters_before(j));
-  const uint left = rotation_of(query, 0);
+INLINE void kept_factors(const AttentionParams p, long row, long j, float *factors) {
+  const ulong16 c = counters_from(row_counter(p, row) + counters_before(j));
+  const uint left = rotation_of(query_of(p, row), 0);
   uint16 w0, w1, w2, w3;
   philox_block_7(p.seed, convert_uint16(c), convert_uint16(c >> 32), (uint16)(0), &w0, &w1, &w2, &w3);
   uint words[64];

@@ -71,8 +71,8 @@ TEST(Philox, DropoutDropsThePart) {
   EXPECT_EQ(Dropped(0).mean(), 0);
 }
 
-// Numbers of one word share a byte with the next, which decides in one case of 256: those 8 keys or
-// 8 queries apart may be correlated by 1/256, all others not at all.
+// Rotations of a word share a byte with the next, which decides in one case of 256. So weights that
+// are 8 keys apart, or 8 queries and 8 keys, may be correlated by 1/256, all others not at all.
 TEST(Philox, DropoutHardlyCorrelatesWeights) {
   const Dropped dropped(0.1);
   const double deviation = 5 / std::sqrt(0.8 * kCount);

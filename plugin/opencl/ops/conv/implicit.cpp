@@ -163,7 +163,7 @@ class Run {
 
   // Rows of a work-item (TM). Twice as many items bring half as many numbers each: that pays for
   // 16-bit ones which they load and unpack one by one (H200: 0.40 ms instead of 0.50, 128 channels
-  // of 28 x 28 with a stride of 2, 64 images), and costs float32 and vectors up to a fifth.
+  // of 56 x 56 with a stride of 2, 64 images), and costs float32 and vectors up to a fifth.
   int64_t item_rows(bool source_last) const {
     constexpr uint32_t kItems = 256;
     const bool more_items = sizes_.tile == 128 && size_of(p_.dtype) == 2 && !source_last &&
