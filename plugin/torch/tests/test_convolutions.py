@@ -38,6 +38,12 @@ FORMS = (
     Form(12, 10, (7, 5), (3, 3), padding=(2, 0), format=LAST),
     # 65 channels are two tiles of 64, or one of 128.
     Form(8, 65, (6, 7), (1, 3), bias=False),
+    # 16-bit numbers one by one for tiles of 128, where twice as many items bring half as many each:
+    # forward, to the data, along the window, in pieces.
+    Form(12, 70, (9, 11), (3, 3), (2, 2), (1, 1), dtype=torch.bfloat16),
+    Form(72, 16, (7, 6), (3, 3), (2, 2), (1, 1), dtype=torch.bfloat16),
+    Form(3, 66, (12, 12), (4, 4), (4, 4), dtype=torch.float16),
+    Form(96, 80, (4, 5), (3, 3), padding=(1, 1), images=1, dtype=torch.float16),
     # Long sums of few results are cut into pieces.
     Form(128, 16, (5, 7), (3, 3), padding=(1, 1), images=1),
     Form(128, 16, (5, 7), (3, 3), padding=(1, 1), images=1, format=LAST),
