@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <deque>
 #include <numeric>
 
 #include "any_call.h"
 #include "base/config.h"
 #include "call/proof_numbers.h"
+#include "fresh_source.h"
 #include "kernels/copy.h"
 #include "runtime/queue/kernel.h"
 
@@ -223,23 +223,6 @@ TEST_F(DeferredLaunches, UploadsDoNotReuseStagingMemoryTooEarly) {
   for (size_t i = 0; i < expected.size(); ++i)
     expected[i] = static_cast<int32_t>(i / kNumbersAtOnce + i % kNumbersAtOnce);
   EXPECT_TRUE(seen == expected);
-}
-
-// Programs that no cache has: their text is of this process.
-Source fresh_source(const char* body) {
-  static std::deque<std::string> texts;  // as long as the process
-  texts.push_back(fmt::format(
-      "// {} {}\n__kernel void later(__global int *base, ulong offset, int value) {{ {} }}\n",
-      getpid(), texts.size(), body));
-  return {"test/later.cl", texts.back().c_str()};
-}
-constexpr const char* kStores = "base[offset / 4] = value;";
-
-// Builders do not know these programs, and a process's first program is built at once.
-void open_compiler(Stream& stream) {
-  setenv("OCLTENSOR_BUILD_AHEAD", "0", 1);
-  static const Source source = fresh_source(kStores);
-  (void)find_kernel(stream, source, "later", {});
 }
 
 TEST_F(DeferredLaunches, OfMissingProgramsLetTheHostGoOn) {

@@ -9,6 +9,7 @@
 // `big`), k = positions of all images, written as sums for sum.cl. PARTIAL (1, for 16-bit types: writes the
 // sums of pieces as floats for sum.cl, [piece][row][column] as in a gradient; for float32 in the form of
 // results).
+// HAS_BIAS (without WEIGHT and PARTIAL); CHANNELS_LAST (of 16-bit results, 1: channels are neighbours).
 // BN is 64 or 128 with TF32 or more than one of BF16_PARTS, because 256 would spill registers.
 #include "conv_hopper_places.h"
 
@@ -114,15 +115,13 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
     const int count_steps = min(p.piece_steps, steps - t.z * p.piece_steps);
     SUM_STEPS(sums, d, count_steps)
 
-#if !WEIGHT && !PARTIAL
-    if (p.has_bias) {
-      __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
-      UNROLL for (int j = 0; j < ACCUMULATORS / 2; ++j) {  // the same for both rows
-        const int column = t.n0 + j / 2 * 8 + quarter * 2 + j % 2, at = j / 2 * 4 + j % 2;
-        const float b = column < n ? LOAD(TYPE, bias, column * p.bias_stride) : 0.0f;
-        sums[at] += b;
-        sums[at + 2] += b;
-      }
+#if HAS_BIAS
+    __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
+    UNROLL for (int j = 0; j < ACCUMULATORS / 2; ++j) {  // the same for both rows
+      const int column = t.n0 + j / 2 * 8 + quarter * 2 + j % 2, at = j / 2 * 4 + j % 2;
+      const float b = column < n ? LOAD(TYPE, bias, column * p.bias_stride) : 0.0f;
+      sums[at] += b;
+      sums[at + 2] += b;
     }
 #endif
     UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {
@@ -150,27 +149,25 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
           if (column + 1 < n) to[(column + 1) * (long)to_stride] = y;
         }
       }
-#else
+#elif CHANNELS_LAST
       const bool aligned = ((size_t)to & 15) == 0;
-      if (to_stride == 1) {
-        UNROLL for (int j = 0; j < BN / 8; j += 4) {
-          NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
-          const int column = t.n0 + (j + quarter) * 8;
-          if (!inside) continue;
-          if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
-          else {
-            UNROLL for (int e = 0; e < 8; ++e)
-              if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
-          }
+      UNROLL for (int j = 0; j < BN / 8; j += 4) {
+        NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
+        const int column = t.n0 + (j + quarter) * 8;
+        if (!inside) continue;
+        if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
+        else {
+          UNROLL for (int e = 0; e < 8; ++e)
+            if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
         }
-      } else {
-        UNROLL for (int j = 0; j < BN / 8; ++j) {
-          const int column = t.n0 + j * 8 + quarter * 2;
-          const uint pair = PAIR_OF(sums, j, half_tile);
-          if (!inside) continue;
-          if (column < n) ((__global ushort *)to)[column * (long)to_stride] = (ushort)pair;
-          if (column + 1 < n) ((__global ushort *)to)[(column + 1) * (long)to_stride] = (ushort)(pair >> 16);
-        }
+      }
+#else
+      UNROLL for (int j = 0; j < BN / 8; ++j) {
+        const int column = t.n0 + j * 8 + quarter * 2;
+        const uint pair = PAIR_OF(sums, j, half_tile);
+        if (!inside) continue;
+        if (column < n) ((__global ushort *)to)[column * (long)to_stride] = (ushort)pair;
+        if (column + 1 < n) ((__global ushort *)to)[(column + 1) * (long)to_stride] = (ushort)(pair >> 16);
       }
 #endif
     }

@@ -5,9 +5,10 @@
 // BF16_PARTS 3: operands are given as three bf16 parts with exactly their sum (bf16_parts.cl), and six of
 // the nine products are added. The matrix unit truncates when it adds, so its sums are added to ordinary
 // float sums every 64 k. BN 64, 128, 192 or 256 columns; A_ALONG_K, B_ALONG_K (1: contiguous along k, which
-// TF32 requires, 0: along m or n); HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written as
-// floats for split_k_sum.cl, a matrix for each piece of each product). Every line of an operand, and every
-// matrix of a batch, starts at a multiple of 16 bytes.
+// TF32 requires, 0: along m or n); HAS_S; ALIGNED (1: rows of a 16-bit result start at multiples of 16 bytes,
+// and all columns of self can be read in pairs, see pair.h); PARTIAL (1: k is divided into pieces, whose sums
+// are written as floats for split_k_sum.cl, a matrix for each piece of each product). Every line of an
+// operand, and every matrix of a batch, starts at a multiple of 16 bytes.
 #include "matmul_params.h"
 
 #define FLOAT_RESULT (PARTIAL || BF16_PARTS > 1 || TF32)
@@ -110,8 +111,6 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #endif
 #if HAS_S
   const float beta = as_float((uint)p.beta);
-  const bool in_pairs =
-      LIE_IN_PAIRS(TYPE, AT_CONST(TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
   float d[ACCUMULATORS];
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) d[i] = 0.0f;
@@ -119,10 +118,6 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   float sums[ACCUMULATORS];
 #else
 #define sums d
-#endif
-#if !FLOAT_RESULT
-  const bool aligned_rows = ((size_t)((__global char *)c_base + c_offset) & 15) == 0 && p.c_row % 8 == 0 &&
-                            p.c_batch % 8 == 0;
 #endif
   for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
     const Tile t = tile_at(index, m_tiles, n_tiles);
@@ -144,18 +139,18 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       // last row and columns are read once more.
       __global const STYPE(TYPE) *from =
           AT_CONST(TYPE, s_base, s_offset) + t.z * p.s_batch + min(row, m - 1) * p.s_row;
-      if (in_pairs) {
-        UNROLL for (int j = 0; j < BN / 8; ++j) {
-          const float2 v = PAIR(TYPE, from + min(t.n0 + j * 8 + quarter * 2, n - 2));
-          sums[j * 4 + half_tile * 2] = fma(beta, v.x, sums[j * 4 + half_tile * 2]);
-          sums[j * 4 + half_tile * 2 + 1] = fma(beta, v.y, sums[j * 4 + half_tile * 2 + 1]);
-        }
-      } else {
-        UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
-          const int at = i / 2 * 4 + half_tile * 2 + i % 2, column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
-          sums[at] = fma(beta, (float)LOAD(TYPE, from, min(column, n - 1) * p.s_col), sums[at]);
-        }
+#if ALIGNED
+      UNROLL for (int j = 0; j < BN / 8; ++j) {
+        const float2 v = PAIR(TYPE, from + min(t.n0 + j * 8 + quarter * 2, n - 2));
+        sums[j * 4 + half_tile * 2] = fma(beta, v.x, sums[j * 4 + half_tile * 2]);
+        sums[j * 4 + half_tile * 2 + 1] = fma(beta, v.y, sums[j * 4 + half_tile * 2 + 1]);
       }
+#else
+      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
+        const int at = i / 2 * 4 + half_tile * 2 + i % 2, column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
+        sums[at] = fma(beta, (float)LOAD(TYPE, from, min(column, n - 1) * p.s_col), sums[at]);
+      }
+#endif
 #endif
 #if FLOAT_RESULT
       const bool aligned = ((size_t)to & 7) == 0;
@@ -169,25 +164,23 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
           if (column + 1 < n) to[column + 1] = y;
         }
       }
-#else
-      if (aligned_rows) {
-        UNROLL for (int j = 0; j < BN / 8; j += 4) {
-          NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
-          const int column = t.n0 + (j + quarter) * 8;
-          if (!inside) continue;
-          if (column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
-          else {
-            UNROLL for (int e = 0; e < 8; ++e)
-              if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
-          }
+#elif ALIGNED
+      UNROLL for (int j = 0; j < BN / 8; j += 4) {
+        NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
+        const int column = t.n0 + (j + quarter) * 8;
+        if (!inside) continue;
+        if (column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
+        else {
+          UNROLL for (int e = 0; e < 8; ++e)
+            if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
         }
-      } else {  // four items side by side write 16 adjacent bytes
-        UNROLL for (int j = 0; j < BN / 8; ++j) {
-          const int column = t.n0 + j * 8 + quarter * 2;
-          const uint pair = PAIR_OF(sums, j, half_tile);
-          if (inside && column < n) ((__global ushort *)to)[column] = (ushort)pair;
-          if (inside && column + 1 < n) ((__global ushort *)to)[column + 1] = (ushort)(pair >> 16);
-        }
+      }
+#else  // four items side by side write 16 adjacent bytes
+      UNROLL for (int j = 0; j < BN / 8; ++j) {
+        const int column = t.n0 + j * 8 + quarter * 2;
+        const uint pair = PAIR_OF(sums, j, half_tile);
+        if (inside && column < n) ((__global ushort *)to)[column] = (ushort)pair;
+        if (inside && column + 1 < n) ((__global ushort *)to)[column + 1] = (ushort)(pair >> 16);
       }
 #endif
     }

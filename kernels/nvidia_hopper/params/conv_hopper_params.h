@@ -19,10 +19,9 @@ typedef struct {
   tk_i32 row_taps, delta_y, delta_x;          // taps in a row of a window; pixels from tap to tap
   // tap (r, s) is the weight's first_tap + r tap_step_y + s tap_step_x
   tk_i32 first_tap, tap_step_y, tap_step_x;
-  tk_i32 has_bias;
   tk_u32 map[CONV_MAP_WORDS];                 // of the map with windows; 0 and 1 are its address
   tk_u32 line_sizes[4];  // the other operand: (inner, lines, taps, bf16 parts) of a weight, or (channels,
-  tk_u32 unused;                              // pixels, 1, bf16 parts) of `small`
+                         // pixels, 1, bf16 parts) of `small`
   tk_u64 line_strides[3];                     // of its dimensions 1 to 3, bytes
   tk_i64 out_image, out_y, out_x, out_channel, out_piece;
   tk_i64 bias_stride;

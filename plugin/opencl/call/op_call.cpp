@@ -6,6 +6,8 @@
 namespace ocltensor::opencl {
 namespace {
 
+constexpr tb_call kNothing{};
+
 [[noreturn]] void decline_float64(const Capabilities& caps, const Operator& op) {
   unsupported(TB_REASON_DEVICE_FEATURE,
               "{} has no float64 (cl_khr_fp64): such tensors are stored, moved and converted "
@@ -83,6 +85,14 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
   }
   for (uint32_t i = 0; i < call.out_count; ++i) check_tensor(caps(), op, entry, call.outs[i]);
 }
+
+OpCall::OpCall(const Operator& op, Stream& stream, const Policy& policy)
+    : raw_(kNothing),
+      op_(op),
+      args_(op.schema, {}),
+      stream_(stream),
+      check_only_(false),
+      policy_(policy) {}
 
 void OpCall::need(DType type) const {
   if (lacks(type)) decline_float64(caps(), op_);

@@ -115,6 +115,9 @@ class OpCall {
         check_only_(call.check_only_),
         policy_(call.policy_) {}
 
+  // Without arguments and outputs, for work that outlives a call: `op` names it.
+  OpCall(const Operator& op, Stream& stream, const Policy& policy);
+
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
   const Args& args() const { return args_; }

@@ -1,27 +1,67 @@
 // Runs the proofs of kernels, and remembers on disk which passed.
 #include "proofs.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/launch_thread.h"
+#include "runtime/queue/proving.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-// Tests have a stream of their own: they wait for none of the programs that the call's stream still
-// needs, and a failure of earlier work is not taken for the kernel's.
-Stream& test_stream(Device& device) {
-  static std::mutex& mutex = *new std::mutex;  // leaked: threads may outlive exit handlers
-  static auto& streams = *new std::map<const Device*, Stream*>;
-  const std::lock_guard lock(mutex);
-  Stream*& stream = streams[&device];
-  if (stream == nullptr) stream = &device.create_stream();
-  return *stream;
+// A stream for a test alone: it waits for none of the programs that the call's stream still needs,
+// and a failure of other work is not taken for the kernel's.
+class TestStream {
+ public:
+  explicit TestStream(Device& device) : device_(device) {
+    {
+      const std::lock_guard lock(idle().mutex);
+      std::vector<Stream*>& streams = idle().streams[&device];
+      if (!streams.empty()) stream_ = std::exchange(streams.back(), nullptr), streams.pop_back();
+    }
+    if (stream_ == nullptr) stream_ = &device.create_stream();
+  }
+  ~TestStream() {
+    const std::lock_guard lock(idle().mutex);
+    idle().streams[&device_].push_back(stream_);
+  }
+  TestStream(const TestStream&) = delete;
+  Stream& operator*() const { return *stream_; }
+
+ private:
+  struct Idle {
+    std::mutex mutex;
+    std::map<const Device*, std::vector<Stream*>> streams;
+  };
+  static Idle& idle() {
+    static Idle& all = *new Idle;  // leaked: threads may outlive exit handlers
+    return all;
+  }
+  Device& device_;
+  Stream* stream_ = nullptr;
+};
+
+// What the cache on disk knows: that a kernel is right, that one of its source is, and that it was
+// found wrong while launches waited for it.
+struct Keys {
+  disk_cache::Key right, right_source, wrong;
+};
+Keys keys_of(const Capabilities& caps, const ProofTest& test, const Defines& defines) {
+  const std::string source = caps.identity() + "\n" + expand(test.source);
+  const std::string kernel = caps.identity() + "\n" + defines.source() + expand(test.source);
+  return {disk_cache::key_of("proven\n" + kernel), disk_cache::key_of("proven source\n" + source),
+          disk_cache::key_of("found wrong\n" + kernel)};
 }
+void note(const disk_cache::Key& key) { disk_cache::store(key, {'o', 'k'}); }
 
 void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) {
   test.likely(call, what, [&](const Source& source, const Defines& defines) {
@@ -31,38 +71,106 @@ void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) 
   });
 }
 
+// Whatever the test's stream meets is the kernel's fault, but for lack of memory and a lost device.
+std::string run_test(const OpCall& call, const ProofTest& test, const void* what) {
+  const proving::Testing testing;
+  const TestStream stream(call.device());
+  try {
+    return test.wrong(OpCall(call.op(), *stream, call.policy()), what);
+  } catch (const Error& error) {
+    if (error.status() == TB_E_OUT_OF_MEMORY || error.status() == TB_E_DEVICE_LOST) throw;
+    return error.what();
+  }
+}
+
+void decide(Proof& proof, ProofFamily& family, const ProofTest& test, const Defines& defines,
+            const Keys& keys, const std::string& wrong) {
+  if (wrong.empty()) {
+    note(keys.right);
+    note(keys.right_source);
+    family.has_right = true;
+  } else {
+    logging::warning("tune", "the kernel {} is not used, because its test failed: {}\n{}",
+                     test.source.path, wrong, defines.source());
+  }
+  proof.state.store(wrong.empty() ? Proof::Right : Proof::Wrong, std::memory_order_release);
+}
+
+// NVIDIA's drivers with which all proven kernels have passed the conformance kit (tests/README.md).
+struct KnownDriver {
+  uint32_t compute_capability;
+  std::string_view version;  // its beginning
+};
+constexpr KnownDriver kKnownDrivers[] = {{90, "580."}};  // H100 and H200
+
+bool is_known(const Capabilities& caps) {
+  return std::ranges::any_of(kKnownDrivers, [&](const KnownDriver& known) {
+    return caps.compute_capability == known.compute_capability &&
+           caps.driver_version.starts_with(known.version);
+  });
+}
+
+// A kernel that was found wrong while launches waited for it is tested before its next use; without
+// a cache that remembers it all are.
+bool may_go_on(const OpCall& call, ProofFamily& family, const Keys& keys) {
+  if (proving::is_testing() || !defers_builds(call.stream())) return false;
+  if (disk_cache::usable_folder().empty()) return false;
+  if (!family.has_right && (is_known(call.caps()) || disk_cache::contains(keys.right_source)))
+    family.has_right = true;
+  return family.has_right && !disk_cache::contains(keys.wrong);
+}
+
+// Has launches wait for the test. The call's arguments are gone when it runs.
+void begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTest& test,
+           const Defines& defines, const Keys& keys, std::shared_ptr<const void> what) {
+  static std::mutex& beginning = *new std::mutex;  // leaked, as above
+  const std::lock_guard lock(beginning);
+  if (proof.state != Proof::Unknown) return;  // by another thread
+  proving::begin(call.device(), test.source, defines,
+                 [&op = call.op(), &device = call.device(), &policy = call.policy(), &proof,
+                  &family, &test, defines, keys, what = std::move(what)]() -> std::string {
+                   std::string wrong;
+                   { const std::lock_guard begun(beginning); }
+                   try {
+                     wrong =
+                         run_test(OpCall(op, device.default_stream(), policy), test, what.get());
+                   } catch (const std::exception& error) {  // no verdict
+                     proof.state = Proof::Unknown;
+                     return error.what();
+                   }
+                   if (LaunchThread::are_all_stopped()) return "the process is ending";
+                   if (!wrong.empty()) note(keys.wrong);
+                   decide(proof, family, test, defines, keys, wrong);
+                   return wrong;
+                 });
+  proof.state.store(Proof::Due, std::memory_order_release);
+}
+
 }  // namespace
 
-bool is_proven(const OpCall& call, Proof& proof, const ProofTest& test, const Defines& defines,
-               const void* what, std::atomic<uint32_t>& tested) {
-  const auto key = disk_cache::key_of("proven\n" + call.caps().identity() + "\n" +
-                                      defines.source() + expand(test.source));
-  if (disk_cache::contains(key)) {
+bool is_proven(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTest& test,
+               const Defines& defines, const void* what, KeepWhat keep) {
+  const Keys keys = keys_of(call.caps(), test, defines);
+  if (disk_cache::contains(keys.right)) {
+    family.has_right = true;
     proof.state = Proof::Right;
     return true;
   }
   if (call.stream().is_recording()) return false;  // nothing runs now: another kernel does it
-  const bool rehearses = call.stream().rehearsal().is_on();
-  if (tested++ == 0 && test.likely != nullptr && call.stream().has_launch_thread() && !rehearses)
-    compile_ahead(call, test, what);
-  // One test at a time: a failure is raised by the stream's next wait, whoever waits. Recursive, as
-  // a test may need another kernel's proof.
-  static std::recursive_mutex& testing = *new std::recursive_mutex;  // leaked, as above
-  const std::lock_guard alone(testing);
-  std::string wrong;
-  try {
-    wrong = rehearses ? test.wrong(call, what)
-                      : test.wrong(OpCall(call, test_stream(call.device())), what);
-  } catch (const Error& error) {
-    if (error.status() == TB_E_OUT_OF_MEMORY || error.status() == TB_E_DEVICE_LOST || rehearses)
-      throw;
-    wrong = error.what();
+  if (call.stream().rehearsal().is_on()) {
+    // What is missing is noted, and the test's first read then throws.
+    const std::string wrong = test.wrong(OpCall(call.op(), call.stream(), call.policy()), what);
+    decide(proof, family, test, defines, keys, wrong);
+    return wrong.empty();
   }
-  if (wrong.empty()) disk_cache::store(key, {'o', 'k'});
-  if (!wrong.empty())
-    logging::warning("tune", "the kernel {} is not used, because its test failed: {}\n{}",
-                     test.source.path, wrong, defines.source());
-  proof.state = wrong.empty() ? Proof::Right : Proof::Wrong;
+  if (may_go_on(call, family, keys)) {
+    begin(call, proof, family, test, defines, keys, keep(what));
+    return true;
+  }
+  if (!family.has_test.exchange(true) && test.likely != nullptr && defers_builds(call.stream()))
+    compile_ahead(call, test, what);
+  const std::string wrong = run_test(call, test, what);
+  decide(proof, family, test, defines, keys, wrong);
   return wrong.empty();
 }
 

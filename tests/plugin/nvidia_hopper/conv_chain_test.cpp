@@ -71,8 +71,9 @@ void run_emulated(const OpCall& call, const conv::Problem& original, Kind kind, 
     const tb_address begin = result.in_pieces() ? result.memory().address : out;
     const int64_t count = result.in_pieces() ? result.memory().high / 4 : out_count;
     std::vector<float> left = numbers_at(call, begin, count * size_of(type), type);
-    ConvHopperEngine engine(params, {kind, c.tiles.columns, weight, partial}, {&map, item, &misses},
-                            {&lines, item, &misses}, bias);
+    const bool has_bias = p.bias && !result.in_pieces();
+    ConvHopperEngine engine(params, {kind, c.tiles.columns, weight, partial, has_bias},
+                            {&map, item, &misses}, {&lines, item, &misses}, bias);
     engine.run([&](int64_t at, double v) {
       left.at(static_cast<size_t>(offset + at)) = static_cast<float>(v);
     });

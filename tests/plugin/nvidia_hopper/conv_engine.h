@@ -151,7 +151,7 @@ class ConvHopperEngine {
             piece * p_.out_piece +
             (in_rows ? row * p_.n + column
                      : conv_result_at(static_cast<tk_i32>(row), p_) + column * p_.out_channel);
-        const bool biased = !in_rows && p_.has_bias != 0;
+        const bool biased = !in_rows && v_.bias;
         store(at, sums[static_cast<size_t>(r * v_.columns + j)] +
                       (biased ? bias_[static_cast<size_t>(column)] : 0.0f));
       }

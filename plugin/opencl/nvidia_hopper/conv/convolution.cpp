@@ -27,7 +27,13 @@ Kind direct_kind(const conv::Problem& p) {
 ConvHopperVariant variant_of(const ConvHopperProblem& p, Kind kind, const ConvHopperProduct& c) {
   const bool weight = p.direction == conv::Direction::Weight;
   const bool half = kind == Kind::Half || kind == Kind::BFloat;
-  return {kind, c.tiles.columns, weight, half && !weight && c.tiles.pieces > 1};
+  ConvHopperVariant v{kind, c.tiles.columns, weight, half && !weight && c.tiles.pieces > 1};
+  if (weight || c.tiles.pieces > 1) return v;
+  const auto& strides =
+      p.direction == conv::Direction::Data ? p.params.big_strides : p.params.small_strides;
+  v.bias = p.bias.has_value();
+  v.channels_last = half && strides[1] == 1;
+  return v;
 }
 
 // Positions that no tap reaches receive the bias alone. The whole map is filled, as the launches
@@ -68,21 +74,14 @@ HopperTiles limited(const HopperTiles& tiles, int64_t steps) {
   return {tiles.columns, divide_up(steps, length)};
 }
 
-// All forms of the kind: a network's layers differ in channels, and have gradients.
+// Wider tiles, which take longest to compile: a network's later layers have more channels.
 void report_likely(const OpCall&, const void* what, const ReportProgram& report) {
-  const Kind kind = static_cast<const ConvHopperVariant*>(what)->kind;
-  const bool half = kind == Kind::Half || kind == Kind::BFloat;
-  for (const int64_t columns : {256, 128, 64}) {  // those that take longest first
-    if (columns == 256 && !half) continue;
-    report(kernel_sources::nvidia_hopper_conv_convolution,
-           ConvHopperVariant{kind, columns, false, false}.defines());
-    if (half)
-      report(kernel_sources::nvidia_hopper_conv_convolution,
-             ConvHopperVariant{kind, columns, false, true}.defines());
-    if (kind != Kind::Tf32 && columns != 64)
-      report(kernel_sources::nvidia_hopper_conv_convolution,
-             ConvHopperVariant{kind, columns, true, false}.defines());
-  }
+  ConvHopperVariant v = *static_cast<const ConvHopperVariant*>(what);
+  if (v.kind != Kind::Half && v.kind != Kind::BFloat) return;
+  v.columns = 256;
+  report(kernel_sources::nvidia_hopper_conv_convolution, v.defines());
+  report(kernel_sources::nvidia_hopper_conv_convolution,
+         ConvHopperVariant{v.kind, 256, true, false}.defines());
 }
 
 bool is_variant_proven(const OpCall& call, const ConvHopperVariant& v) {

@@ -36,8 +36,10 @@ struct ConvHopperProblem : conv::Problem {
 // How kernels/nvidia_hopper/conv/convolution.cl is specialised.
 struct ConvHopperVariant {
   ConvHopperKind kind;
-  int64_t columns;       // BN: 64, 128 or 256
-  bool weight, partial;  // partial: for 16-bit types only
+  int64_t columns;             // BN: 64, 128 or 256
+  bool weight, partial;        // partial: for 16-bit types only
+  bool bias = false;           // of a result, not of sums in pieces or of a weight's gradient
+  bool channels_last = false;  // of a 16-bit result
 
   int64_t stages() const {
     constexpr int64_t kMost = 6, kLocalBytes = 226 * 1024 - 1024;
@@ -46,12 +48,11 @@ struct ConvHopperVariant {
   Defines defines() const;
   size_t index() const {
     const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
-    return static_cast<size_t>((static_cast<int64_t>(kind) * 3 + size) * 3 + (weight    ? 2
-                                                                              : partial ? 1
-                                                                                        : 0));
+    const int64_t end = weight ? 5 : partial ? 4 : bias * 2 + channels_last;
+    return static_cast<size_t>((static_cast<int64_t>(kind) * 3 + size) * 6 + end);
   }
 };
-inline constexpr int64_t kConvHopperVariants = kConvHopperKinds * 3 * 3;
+inline constexpr int64_t kConvHopperVariants = kConvHopperKinds * 3 * 6;
 
 // One dimension of a product. Position i has its window at i * stride + low of the map; tap t is t
 // * delta further on and takes the weight's tap first + t * step; the result is element begin + i *

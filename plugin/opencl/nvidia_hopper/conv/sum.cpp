@@ -56,7 +56,6 @@ void ConvHopperResult::describe(ConvHopperParams& params) const {
   params.out_channel = strides[1];
   params.out_y = strides[3] * product_.y.spread;
   params.out_x = strides[4] * product_.x.spread;
-  params.has_bias = problem_.bias.has_value();
   params.bias_stride = problem_.params.bias_stride;
 }
 

@@ -18,21 +18,15 @@ using Kind = HopperKind;
 using Operand = HopperOperand;
 using Variant = HopperProduct;
 
-// A network's layers in all forms, in tiles about as wide. Cut sums are left out: few layers have
-// them, and their tiles vary.
+// A network's layers in all forms, in tiles as wide. Cut sums are left out: few layers have them.
 void report_likely(const OpCall&, const void* what, const ReportProgram& report) {
   Variant v = *static_cast<const Variant*>(what);
-  const int64_t first = v.columns;
   v.pieces = 1;
-  for (const matmul::LayerForm& f : matmul::kLayerForms)
-    for (const int64_t columns : kHopperColumns) {
-      if (columns < first / 2 || columns > first * 2) continue;
-      if (v.bf16_parts() && columns > 128) continue;
-      if (v.kind == Kind::Tf32 && !(f.a_along_k && f.b_along_k)) continue;
-      v.columns = columns;
-      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self;
-      report(kernel_sources::nvidia_hopper_matmul_product, v.defines());
-    }
+  for (const matmul::LayerForm& f : matmul::kLayerForms) {
+    if (v.kind == Kind::Tf32 && !(f.a_along_k && f.b_along_k)) continue;
+    v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self;
+    report(kernel_sources::nvidia_hopper_matmul_product, v.defines());
+  }
 }
 
 constexpr int64_t kItems = 288;         // ITEMS of product.cl
@@ -69,6 +63,18 @@ const char* pass_over_direct(const OpCall&, const matmul::Problem& p) {
   return p.k < 16 || p.n < 16 ? "too little to multiply" : nullptr;
 }
 
+// Whether the result is stored, and self is loaded, by vectors. Float results are stored either
+// way.
+bool is_aligned(const matmul::Problem& p, const Variant& v) {
+  const int64_t item = size_of(p.dtype);
+  if (v.pieces > 1) return true;
+  if (const auto& s = p.self)
+    if (s->address % (2 * item) != 0 || s->col != 1 || (p.n | s->row | s->batch) % 2 != 0)
+      return false;
+  if (v.kind == Kind::Tf32 || v.bf16_parts()) return true;
+  return p.c.address % 16 == 0 && p.c.row % 8 == 0 && p.c.batch % 8 == 0;
+}
+
 }  // namespace
 
 const char* refuse_product(const matmul::Problem& p) {
@@ -91,6 +97,7 @@ void choose_tiles(const OpCall& call, const matmul::Problem& p, Variant& v) {
                                                  .has_192_columns = true});
   v.columns = tiles.columns;
   v.pieces = tiles.pieces;
+  v.aligned = is_aligned(p, v);
 }
 
 void enqueue_product(const OpCall& call, const matmul::Problem& p, const Variant& v,

@@ -26,7 +26,8 @@ struct HopperProduct {
   HopperKind kind;
   int64_t columns;  // BN: one of kHopperColumns
   bool a_along_k, b_along_k, self;
-  int64_t pieces = 1;  // of k: a sum is cut into so many
+  int64_t pieces = 1;    // of k: a sum is cut into so many
+  bool aligned = false;  // see product.cl; false is right for all results
 
   bool bf16_parts() const { return kind == HopperKind::Bf16x3; }
   int64_t item() const { return kind == HopperKind::Tf32 ? 4 : 2; }  // bytes of a factor
@@ -43,22 +44,22 @@ struct HopperProduct {
         .set(define::BN, columns)
         .set(define::STAGES, stages());
     d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
-    return d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+    d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+    return d.set(define::ALIGNED, aligned);
   }
   size_t index() const {
     const auto size =
         static_cast<int64_t>(std::ranges::find(kHopperColumns, columns) - kHopperColumns.begin());
     const int64_t end = pieces > 1 ? 2 : self ? 1 : 0;
-    return static_cast<size_t>(
-        (((static_cast<int64_t>(kind) * kHopperColumnChoices + size) * 2 + a_along_k) * 2 +
-         b_along_k) *
-            3 +
-        end);
+    const int64_t form =
+        ((static_cast<int64_t>(kind) * kHopperColumnChoices + size) * 2 + a_along_k) * 2 +
+        b_along_k;
+    return static_cast<size_t>((form * 3 + end) * 2 + aligned);
   }
   int64_t steps(int64_t k) const { return divide_up(k, 128 / item()); }
   int64_t piece_steps(int64_t k) const { return divide_up(steps(k), pieces); }
 };
-inline constexpr int64_t kHopperProducts = kHopperKinds * kHopperColumnChoices * 4 * 3;
+inline constexpr int64_t kHopperProducts = kHopperKinds * kHopperColumnChoices * 4 * 3 * 2;
 
 // Operands with lines along k or across it; bf16 parts of one are `matrices` apart.
 using HopperOperand = matmul::Operand;
@@ -66,7 +67,7 @@ using matmul::operand_a, matmul::operand_b;
 
 // Why the kernel is not for a problem, whatever its type; or nullptr.
 const char* refuse_product(const matmul::Problem& problem);
-// The cheapest tiles for the problem.
+// The cheapest tiles for the problem, and whether its result and self are aligned.
 void choose_tiles(const OpCall& call, const matmul::Problem& problem, HopperProduct& product);
 // Whether this specialisation has passed its proof on this driver; runs the proof if that is not
 // known.

@@ -155,16 +155,11 @@ class PhaseRun {
   const Scratch& weights_;
 };
 
-// All forms of the kind, as a network's layers differ in channels.
+// In one piece and in several.
 void report_likely(const OpCall& call, const void* what, const ReportProgram& report) {
   ConvMma v = *static_cast<const ConvMma*>(what);
-  const uint32_t usable = usable_conv_tiles(call.caps(), v.kind);
-  for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
-    for (const int64_t pieces : {1, 2}) {
-      v.pieces = pieces;
-      if ((usable >> v.tile & 1) != 0)
-        report(kernel_sources::nvidia_mma_conv_convolution, v.defines(call.caps()));
-    }
+  for (v.pieces = 1; v.pieces <= 2; ++v.pieces)
+    report(kernel_sources::nvidia_mma_conv_convolution, v.defines(call.caps()));
 }
 
 bool is_proven(const OpCall& call, const ConvMma& v) {

@@ -119,18 +119,9 @@ void run_columns(const OpCall& call, const Problem& p, const WeightMma& wish, tb
   matmul::sum_pieces(call, sum, cut.pieces, sums.address());
 }
 
-void report_likely(const OpCall& call, const void* what, const ReportProgram& report) {
-  WeightMma v = *static_cast<const WeightMma*>(what);
-  const uint32_t usable = usable_conv_tiles(call.caps(), v.kind);
-  for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
-    if ((usable >> v.tile & 1) != 0)
-      report(kernel_sources::nvidia_mma_conv_weight, v.defines(call.caps()));
-}
-
 bool is_proven(const OpCall& call, const WeightMma& v) {
   static auto& proofs = *new Proofs<kWeightMmas>;  // leaked: streams may end after static objects
-  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_conv_weight, wrong_mma_weight,
-                                   report_likely};
+  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_conv_weight, wrong_mma_weight};
   return proofs.hold(
       call, v.index(), kTest, [&] { return v.defines(call.caps()); }, &v);
 }

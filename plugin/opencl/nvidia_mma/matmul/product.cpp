@@ -20,18 +20,14 @@ using matmul::Problem;
 
 constexpr const char* kNotProven = "the kernels failed their tests on this driver";
 
-// A network's layers in all forms and tiles.
+// A network's layers in all forms, in tiles of the same size.
 void report_likely(const OpCall& call, const void* what, const ReportProgram& report) {
   MmaProduct v = *static_cast<const MmaProduct*>(what);
-  const uint32_t usable =
-      usable_tiles(v.kind, generation(call.caps()), most_local_memory(call.caps()));
   v.pieces = 1;
-  for (const matmul::LayerForm& f : matmul::kLayerForms)
-    for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile) {
-      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self;
-      if ((usable >> v.tile & 1) != 0)
-        report(kernel_sources::nvidia_mma_matmul_product, v.defines(call.caps()));
-    }
+  for (const matmul::LayerForm& f : matmul::kLayerForms) {
+    v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self;
+    report(kernel_sources::nvidia_mma_matmul_product, v.defines(call.caps()));
+  }
 }
 
 bool is_proven(const OpCall& call, const MmaProduct& v) {

@@ -199,6 +199,11 @@ void Device::synchronize(bool raises) {
 void Device::submit_launches() {
   for (const auto& stream : streams()) stream->submit_launches();
 }
+bool Device::try_submit_launches() {
+  bool all = true;
+  for (const auto& stream : streams()) all = stream->try_submit_launches() && all;
+  return all;
+}
 
 void Device::end_traces() {
   serve_all(*this, [](Stream& s, bool) { s.end_trace(); });

@@ -48,6 +48,8 @@ class Device {
   // Stream::synchronize() has it.
   void synchronize(bool raises = true);
   void submit_launches();
+  // Without waiting for programs or proofs: whether nothing waits any more.
+  bool try_submit_launches();
   void end_traces();
   void collect_traces();
 

@@ -164,6 +164,7 @@ Shared create_shared(cl_context context, uint64_t bytes) {
 }
 
 void* Memory::create(uint64_t bytes) {
+  release_leaving();
   const Capabilities& caps = device_.caps();
   Shared made;
   if (caps.host_addresses) made = create_shared(device_.context(), bytes);
@@ -210,14 +211,18 @@ bool Memory::is_segment(cl_mem buffer) {
 }
 
 void Memory::destroy(void* segment) {
-  // The driver keeps a buffer alive for commands that it knows of, so commands that wait are
-  // submitted first.
-  device_.submit_launches();
   {
     const std::lock_guard lock(segments_mutex_);
     segments_.erase(segment);
   }
-  cl().clReleaseMemObject(static_cast<cl_mem>(segment));
+  leaving_.emplace_back(static_cast<cl_mem>(segment));
+  release_leaving();
+}
+// The driver keeps a buffer alive for commands that it knows of, so commands that wait are
+// submitted first; but for those that wait for a proof, which may need the pool's lock that is held
+// here.
+void Memory::release_leaving() {
+  if (!leaving_.empty() && device_.try_submit_launches()) leaving_.clear();
 }
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/driver/capabilities.h"
 #include "runtime/driver/opencl.h"
@@ -58,6 +59,7 @@ class Memory : private runtime::SegmentSource {
   void* create(uint64_t bytes) override;
   void destroy(void* segment) override;
   uint64_t largest_allocation() override;
+  void release_leaving();
 
   struct Pinned {
     uint64_t bytes;
@@ -68,6 +70,7 @@ class Memory : private runtime::SegmentSource {
   std::map<uintptr_t, Pinned> host_;
   std::mutex segments_mutex_;
   std::unordered_map<void*, void*> segments_;  // buffers, and where the host finds them, or null
+  std::vector<Handle<cl_mem>> leaving_;        // segments to release; guarded by the pool's lock
   std::unique_ptr<runtime::Pool> pool_;
 };
 

@@ -39,6 +39,7 @@ struct Command {
   ArgumentChanges changes;  // since the kernel's last launch
   Transfer transfer;
   std::optional<profiler::DeviceWork> work;  // while the profiler is on
+  bool is_unbuilt = false;                   // its kernel was pending when it was made
 };
 
 }  // namespace ocltensor::opencl

@@ -86,7 +86,6 @@ unsigned char* GraphRecording::copy_of(const void* bytes, size_t count) {
 }
 
 void GraphRecording::add(Kernel& kernel, const Range& range) {
-  if (kernel.is_pending()) kernel.make();
   Handle<cl_kernel> own = another(kernel);
   const cl_int code = kernel.changes().for_each([&](uint32_t index, size_t bytes,
                                                     const void* value) {

@@ -10,6 +10,7 @@
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/proving.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -94,6 +95,7 @@ void Kernel::make() {
     throw Error(TB_E_INTERNAL, 0,
                 fmt::format("kernel {} was not built: the process is ending", name_),
                 CL_BUILD_PROGRAM_FAILURE);
+  if (later_->unproven) proving::wait(later_->device, later_->source, later_->defines);
   kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
   is_made_.store(true, std::memory_order_release);
   LaunchThread::stop_all_at_exit();  // also before exit handlers that this program's build added
@@ -126,6 +128,10 @@ Launch::~Launch() {
     }
 }
 
+bool defers_builds(const Stream& stream) {
+  return stream.has_launch_thread() && build_counters().builds != 0;
+}
+
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines) {
   thread_local Borrowed borrowed;
@@ -141,16 +147,17 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
     return unready;
   }
   std::unique_ptr<Kernel> kernel;
-  // The first program is built here: it loads the compiler, whose exit handlers must not run while
-  // a launch thread compiles.
-  if (stream.has_launch_thread() && build_counters().builds != 0 &&
-      !device.programs().has(source, defines)) {
+  const bool may_wait = defers_builds(stream);
+  const bool is_missing = may_wait && !device.programs().has(source, defines);
+  const bool unproven =
+      may_wait && !proving::is_testing() && proving::concerns(device, source, defines);
+  if (is_missing)
     build_ahead::request(device.caps(), device.index(),
                          {source.path, build_ahead::on_one_line(defines.source())});
-    kernel = std::make_unique<Kernel>(device, source, defines, function);
-  } else {
+  if (is_missing || unproven)
+    kernel = std::make_unique<Kernel>(device, source, defines, function, unproven);
+  else
     kernel = std::make_unique<Kernel>(create(device, source, defines, function), function);
-  }
   return *((*borrowed)[Key{&device, owner, &source, function, defines}] = std::move(kernel));
 }
 

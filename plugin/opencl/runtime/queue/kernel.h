@@ -27,13 +27,14 @@ class Kernel {
  public:
   Kernel(cl_kernel kernel, const char* name)
       : kernel_(kernel), name_(name), is_unready_(kernel == nullptr) {}
-  // A pending kernel, of a program that is still to be built: its launches are records of a launch
-  // thread, where make() is called before the first one is submitted.
-  Kernel(Device& device, const Source& source, const Defines& defines, const char* name)
-      : name_(name), later_(new Later{device, source, defines}) {}
+  // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
+  // records of a launch thread, where make() is called before the first one is submitted.
+  Kernel(Device& device, const Source& source, const Defines& defines, const char* name,
+         bool unproven)
+      : name_(name), later_(new Later{device, source, defines, unproven}) {}
   cl_kernel get() const { return kernel_.get(); }
   bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
-  // For those who submit: builds the program, or waits for who builds it.
+  // For those who submit: builds the program, or waits for who builds it, and for the verdict.
   void make();
   // Whether this stands for a kernel whose program has not been built (see Rehearsal): it is never
   // launched.
@@ -87,6 +88,7 @@ class Kernel {
     Device& device;
     const Source& source;
     const Defines defines;
+    const bool unproven;
   };
   Handle<cl_kernel> kernel_;
   const char* name_;
@@ -100,10 +102,14 @@ class Kernel {
 
 // This thread's kernel `function` of the program made from `source` and `defines`. A program that
 // is missing is built; or noted as missing, if the stream rehearses; or asked of builders, if the
-// stream has a launch thread, and the kernel is pending. The reference is valid as long as the
-// process. `function` must be a string literal.
+// stream has a launch thread, and the kernel is pending; as is one that is being proven, but
+// for its test. The reference is valid as long as the process. `function` must be a string literal.
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);
+
+// Whether kernels of the stream may be pending. A process's first program is always built at once:
+// it loads the compiler, whose exit handlers must not run while a launch thread compiles.
+bool defers_builds(const Stream& stream);
 
 // A number of work-items, in three dimensions. Signed, like all sizes of tensors.
 using Grid = std::array<int64_t, 3>;

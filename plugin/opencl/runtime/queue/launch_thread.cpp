@@ -11,6 +11,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/queue/proving.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
@@ -37,6 +38,7 @@ std::atomic<bool> process_ends{false};
 void LaunchThread::stop_all_at_exit() {
   (void)std::atexit([] {
     if (process_ends.exchange(true) || is_forked()) return;  // a child's threads are the parent's
+    proving::stop();
     for (const auto& device : device_list().devices) {
       if (!device->is_open()) continue;
       for (const auto& stream : device->streams()) stream->stop_launch_thread();

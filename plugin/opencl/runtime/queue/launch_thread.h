@@ -45,8 +45,8 @@ class LaunchThread {
   // Ends the thread, if it runs; it does not start again.
   void stop();
 
-  // Has the threads of all streams stopped before what drivers and compilers have registered so far
-  // runs at the process's exit. Thread-safe.
+  // Has the threads of all streams, and the proofs, stopped before what drivers and compilers have
+  // registered so far runs at the process's exit. Thread-safe.
   static void stop_all_at_exit();
   // Whether that has happened: nothing may be compiled any more.
   static bool are_all_stopped();

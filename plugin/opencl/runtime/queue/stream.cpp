@@ -13,6 +13,7 @@
 #include "runtime/observe/call_ledger.h"
 #include "runtime/observe/trace.h"
 #include "runtime/queue/graph_recording.h"
+#include "runtime/queue/proving.h"
 #include "runtime/queue/stream_exclusive.h"
 
 namespace ocltensor::opencl {
@@ -345,7 +346,8 @@ void Stream::poll_markers() {
 bool Stream::passed(uint64_t ticket) {
   check_process();
   if (ticket <= completed_.load(std::memory_order_acquire)) return true;
-  std::lock_guard lock(mutex_);
+  const std::unique_lock lock = lock_unless_unbuilt();
+  if (!lock) return false;
   poll_markers();
   if (ticket <= completed_.load()) return true;
   if (markers_.empty() || markers_.back().first < ticket) {
@@ -363,7 +365,7 @@ bool Stream::passed(uint64_t ticket) {
 }
 
 void Stream::wait(uint64_t ticket) {
-  if (!passed(ticket)) synchronize(false);
+  if (!passed(ticket) && !proving::is_testing()) synchronize(false);
 }
 
 }  // namespace ocltensor::opencl

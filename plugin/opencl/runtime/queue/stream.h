@@ -81,6 +81,8 @@ class Stream {
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
   // Submits the commands that wait for the launch thread; refusals are raised later.
   void submit_launches();
+  // As submit_launches(), but waits for no program and no proof: false if some command does.
+  bool try_submit_launches();
   void stop_launch_thread();
 
   Rehearsal& rehearsal() { return rehearsal_; }
@@ -104,7 +106,9 @@ class Stream {
   void replay(Graph& graph);
 
   // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier
-  // work, which are kept for the user's own waits.
+  // work, which are kept for the user's own waits. passed() never waits for a program or a proof:
+  // it may then be false for a ticket that has passed. Nor does wait(), if the thread tests a
+  // kernel: the stream may wait for the verdict.
   uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   bool passed(uint64_t ticket);
   void wait(uint64_t ticket);
@@ -113,6 +117,9 @@ class Stream {
   // Holds the stream's lock, with all commands submitted and none of them refused.
   class Exclusive;
   std::unique_lock<std::mutex> hold_launches();  // empty without a launch thread
+  // The stream's lock; empty if some command waits for a program or a proof. Who has the lock
+  // meanwhile may wait for a proof, which may need what the caller holds.
+  std::unique_lock<std::mutex> lock_unless_unbuilt();
   // The command to fill in next; holds the stream's lock.
   class NextCommand;
   // CL_SUCCESS, or the driver's error, with a text in `call` for the message.
@@ -198,7 +205,8 @@ class Stream {
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};
   std::atomic<uint64_t> epoch_;
-  Command at_once_{};  // for commands that are submitted at once; its memory is reused
+  Command at_once_{};            // for commands that are submitted at once; its memory is reused
+  std::atomic<int> unbuilt_{0};  // commands that may have to wait for a program or a verdict
   std::unique_ptr<LaunchThread> launch_thread_;  // the last member, so that it ends first
 };
 

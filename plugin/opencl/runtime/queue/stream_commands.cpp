@@ -1,7 +1,9 @@
 // Commands that the caller does not wait for: submitted at once, or through the stream's launch
 // thread; and what happens if the driver refuses one.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "ocltensor/error.h"
@@ -17,6 +19,17 @@ namespace {
 
 constexpr std::array kTransferCalls{"clEnqueueWriteBuffer", "clEnqueueCopyBuffer",
                                     "clEnqueueFillBuffer"};
+
+// One of `all` until the end of the scope.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& all) : all_(all) {}
+  ~Counted() { --all_; }
+  Counted(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& all_;
+};
 
 void count_copy(uint64_t bytes) {
   work_counters().copies.fetch_add(1, std::memory_order_relaxed);
@@ -41,6 +54,25 @@ void Stream::submit_launches() {
   const auto launches = launch_thread_->hold();
 }
 
+std::unique_lock<std::mutex> Stream::lock_unless_unbuilt() {
+  if (launch_thread_ == nullptr) return std::unique_lock(mutex_);
+  for (; unbuilt_ == 0; std::this_thread::sleep_for(std::chrono::microseconds(20))) {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) continue;
+    if (unbuilt_ == 0) return lock;  // and it stays so, as only a holder of the lock adds to it
+    break;
+  }
+  return {};
+}
+
+bool Stream::try_submit_launches() {
+  if (launch_thread_ == nullptr || launch_thread_->is_empty()) return true;
+  const std::unique_lock lock = lock_unless_unbuilt();
+  if (!lock) return false;
+  const auto launches = hold_launches();
+  return true;
+}
+
 void Stream::stop_launch_thread() {
   const std::lock_guard lock(mutex_);
   if (launch_thread_ != nullptr) launch_thread_->stop();
@@ -57,6 +89,7 @@ void Stream::raise_refusal() {
 // Called by any thread that holds the launch thread, or by that thread itself.
 void Stream::submit(Command& command) noexcept {
   if (has_refusal_) {
+    if (command.is_unbuilt) --unbuilt_;
     if (command.work && trace_ != nullptr) (void)trace_->next(*command.work);  // counts as lost
     return;
   }
@@ -79,8 +112,10 @@ cl_int Stream::enqueue(Command& command, std::string& call) {
   cl_event* event = command.work && trace_ != nullptr ? trace_->next(*command.work) : nullptr;
   if (command.kernel == nullptr) return enqueue(command.transfer, event, call);
   Kernel& kernel = *command.kernel;
-  if (kernel.is_pending()) [[unlikely]]
-    kernel.make();
+  if (command.is_unbuilt) [[unlikely]] {
+    const Counted counted(unbuilt_);
+    if (kernel.is_pending()) kernel.make();
+  }
   if (const cl_int code = kernel.apply(command.changes, call); code != CL_SUCCESS) return code;
   return enqueue(kernel.get(), kernel.name(), command.range, event, call);
 }
@@ -194,6 +229,9 @@ class Stream::NextCommand {
     command.work.reset();
     if (stream_.trace_ != nullptr) command.work = profiler::describe_command(category, name, bytes);
     stream_.enqueued_.fetch_add(1, std::memory_order_release);
+    command.is_unbuilt = command.kernel != nullptr && command.kernel->is_pending();
+    if (command.is_unbuilt) [[unlikely]]
+      ++stream_.unbuilt_;
     if (pending_ != nullptr) return stream_.launch_thread_->push();
     try {
       std::string call;

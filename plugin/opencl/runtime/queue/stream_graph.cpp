@@ -62,6 +62,7 @@ void Stream::keep_recorded(Handle<cl_mem>& buffer) {
 }
 
 bool Stream::record(Kernel& kernel, const Range& range) {
+  if (kernel.is_pending()) kernel.make();  // without the lock, which a proof may wait for
   const std::lock_guard lock(mutex_);
   if (recording_ == nullptr) return false;
   if (!kernel.is_of(epoch()))

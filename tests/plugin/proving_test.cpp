@@ -1,0 +1,243 @@
+// Kernels whose proof the host does not wait for: launches that wait for the verdict, and what
+// becomes of them if the kernel is wrong.
+#include "runtime/queue/proving.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "any_call.h"
+#include "call/proofs.h"
+#include "fresh_source.h"
+#include "kernels/defines.h"
+#include "runtime/program/program.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+void launch(Stream& stream, const Source& source, const Scratch& memory, int32_t value) {
+  Launch(stream, find_kernel(stream, source, "later", {}))
+      .memory(memory.address(), 0, 4)
+      .value(value)
+      .run({1, 1, 1}, {1, 1, 1});
+}
+
+int32_t first(Stream& stream, const Scratch& memory) {
+  int32_t value = 0;
+  const Place place = resolve(memory.address(), 0, 4);
+  stream.read(&value, place.buffer, place.offset, sizeof value, false);
+  return value;
+}
+
+class Proving : public testing::Test {
+ protected:
+  Proving() {
+    setenv("OCLTENSOR_LAUNCH_THREAD", "1", 1);
+    call_.emplace();
+    open_compiler(stream());
+    memory_.emplace(stream());
+  }
+  const OpCall& any_call() { return **call_; }
+  Stream& stream() { return any_call().stream(); }
+  Device& device() { return stream().device(); }
+  const Scratch& memory() { return *memory_; }
+  void launch(const Source& source, int32_t value) {
+    opencl::launch(stream(), source, memory(), value);
+  }
+  int32_t first() { return opencl::first(stream(), memory()); }
+
+ private:
+  struct Buffer : Scratch {
+    explicit Buffer(Stream& stream) : Scratch(stream, 64) {}
+  };
+  std::optional<AnyCall> call_;
+  std::optional<Buffer> memory_;
+};
+
+TEST_F(Proving, LaunchesWaitForTheVerdictAndTheHostDoesNot) {
+  static const Source source = fresh_source(kStores);
+  std::promise<void> verdict;
+  proving::begin(device(), source, {}, [&]() -> std::string {
+    verdict.get_future().wait();
+    return "";
+  });
+  EXPECT_TRUE(proving::concerns(device(), source, {}));
+  launch(source, 5);
+  launch(source, 77);
+  const Kernel& kernel = find_kernel(stream(), source, "later", {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(kernel.is_pending());
+  // Whether earlier work has passed is not waited for, as the memory pool asks under its lock.
+  EXPECT_FALSE(stream().passed(stream().enqueued()));
+  verdict.set_value();
+  EXPECT_EQ(first(), 77);
+  EXPECT_FALSE(kernel.is_pending());
+  EXPECT_FALSE(proving::concerns(device(), source, {}));
+  EXPECT_TRUE(stream().passed(stream().enqueued()));
+}
+
+// A program that is built already waits, too.
+TEST_F(Proving, LaunchesOfBuiltProgramsWait) {
+  static const Source source = fresh_source(kStores);
+  (void)device().programs().get(source, {});
+  proving::begin(device(), source, {}, [] { return "it is wrong"; });
+  launch(source, 5);
+  EXPECT_THAT([&] { stream().synchronize(); }, ThrowsMessage<Error>(HasSubstr("it is wrong")));
+}
+
+TEST_F(Proving, OfAWrongKernelIsRaisedByALaterCall) {
+  static const Source right = fresh_source(kStores), wrong = fresh_source(kStores);
+  launch(right, 1);
+  proving::begin(device(), wrong, {}, [] { return "element 3 is 4 instead of 5"; });
+  launch(wrong, 2);
+  launch(right, 3);
+  EXPECT_THAT(
+      [&] { stream().synchronize(); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("test/later.cl"), HasSubstr("run the work again"),
+                                 HasSubstr("element 3 is 4 instead of 5"))));
+  EXPECT_EQ(first(), 1);
+  launch(right, 4);
+  EXPECT_EQ(first(), 4);
+  // Until it is proven after all.
+  EXPECT_TRUE(proving::concerns(device(), wrong, {}));
+  proving::begin(device(), wrong, {}, [] { return ""; });
+  launch(wrong, 6);
+  EXPECT_EQ(first(), 6);
+}
+
+// The test launches the kernel, and takes memory that the waiting stream has freed, while the host
+// waits for that stream.
+TEST_F(Proving, TestsUseTheKernelAndTheMemoryOfWaitingStreams) {
+  static const Source source = fresh_source(kStores);
+  Stream& own = device().create_stream();
+  int32_t seen = 0;
+  std::promise<void> waits;
+  proving::begin(device(), source, {}, [&]() -> std::string {
+    waits.get_future().wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the host waits by now
+    for (const uint64_t bytes : {64u, 1u << 16, 1u << 22, 1u << 26}) {
+      const Scratch memory(own, bytes);
+      opencl::launch(own, source, memory, 123);
+      seen = opencl::first(own, memory);
+      if (seen != 123) return "it did not store";
+    }
+    return "";
+  });
+  for (const uint64_t bytes : {64u, 1u << 16, 1u << 22, 1u << 26}) {
+    const Scratch freed(stream(), bytes);
+    opencl::launch(stream(), source, freed, 9);
+  }
+  launch(source, 10);
+  waits.set_value();
+  EXPECT_EQ(first(), 10);
+  EXPECT_EQ(seen, 123);
+}
+
+// Ends this process while the verdicts of two kernels are due.
+[[noreturn]] void end_before_verdicts(Stream& stream, const Scratch& memory) {
+  static const std::array sources{fresh_source(kStores), fresh_source(kStores)};
+  static Stream& own = stream.device().create_stream();
+  for (const Source& source : sources) {
+    proving::begin(stream.device(), source, {}, [&source]() -> std::string {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      try {
+        const Scratch memory(own, 64);
+        launch(own, source, memory, 1);
+        return first(own, memory) == 1 ? "" : "it did not store";
+      } catch (const std::exception& error) {
+        return error.what();
+      }
+    });
+    launch(stream, source, memory, 1);
+  }
+  std::exit(3);
+}
+
+// It neither hangs nor crashes.
+TEST_F(Proving, AProcessMayEndBefore) {
+  constexpr const char* kIsChild = "PROVING_TEST_ENDS";
+  if (std::getenv(kIsChild) != nullptr) end_before_verdicts(stream(), memory());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setenv(kIsChild, "1", 1);
+    execl("/proc/self/exe", "plugin_tests", "--gtest_filter=Proving.AProcessMayEndBefore", nullptr);
+    _exit(99);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+}
+
+// ---- Proofs
+
+int tests_run = 0;
+std::string verdict;
+const Source& proven_source() {
+  static const Source source = fresh_source(kStores);
+  return source;
+}
+std::string judge(const OpCall& call, const void* what) {
+  EXPECT_EQ(*static_cast<const int*>(what), 42);
+  ++tests_run;
+  const Scratch memory = call.scratch(64);
+  launch(call.stream(), proven_source(), memory, 55);
+  return first(call.stream(), memory) == 55 ? verdict : "it did not store";
+}
+bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant) {
+  static const ProofTest test{proven_source(), judge};
+  const int what = 42;
+  return proofs.hold(
+      call, variant, test,
+      [&] {
+        Defines d;
+        return d.set(define::WIDTH, static_cast<int64_t>(variant));
+      },
+      &what);
+}
+
+// The first kernel of a source is tested before it is used, the next ones while the host goes on;
+// one that is found wrong so is not used any more, and tested before its use in later processes.
+TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
+  auto& proofs = *new Proofs<3>;  // as long as the process
+  verdict = "";
+  EXPECT_TRUE(hold(proofs, any_call(), 0));
+  EXPECT_EQ(tests_run, 1);
+  EXPECT_TRUE(hold(proofs, any_call(), 0));
+  EXPECT_EQ(tests_run, 1);
+  verdict = "it is wrong";
+  EXPECT_TRUE(hold(proofs, any_call(), 1));
+  Defines one;
+  one.set(define::WIDTH, 1);
+  EXPECT_THAT([&] { proving::wait(device(), proven_source(), one); },
+              ThrowsMessage<Error>(HasSubstr("it is wrong")));
+  EXPECT_EQ(tests_run, 2);
+  EXPECT_FALSE(hold(proofs, any_call(), 1));
+  verdict = "";
+  EXPECT_TRUE(hold(proofs, any_call(), 2));
+  Defines two;
+  two.set(define::WIDTH, 2);
+  proving::wait(device(), proven_source(), two);
+  EXPECT_EQ(tests_run, 3);
+
+  auto& later = *new Proofs<3>;  // of a later process
+  verdict = "it is wrong";
+  EXPECT_TRUE(hold(later, any_call(), 0));
+  EXPECT_TRUE(hold(later, any_call(), 2));
+  EXPECT_EQ(tests_run, 3);
+  EXPECT_FALSE(hold(later, any_call(), 1));
+  EXPECT_EQ(tests_run, 4);
+}
+
+}  // namespace
+}  // namespace ocltensor::opencl
