@@ -1,12 +1,9 @@
-// Building ahead: the recipes name kernels that exist, and entries of the cache have one builder at
-// a time.
-#include "runtime/ahead/build_ahead.h"
-
+// Building ahead: how builders are told of programs, and entries of the cache, which have one
+// builder at a time.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -14,24 +11,15 @@
 #include <string>
 #include <thread>
 
-#include "kernel_sources.h"
 #include "kernels/defines.h"
+#include "runtime/ahead/item.h"
 #include "runtime/program/defines.h"
 #include "runtime/program/disk_cache.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-TEST(Recipes, NameSourcesThatExist) {
-  const auto& all = kernel_sources::all();
-  ASSERT_FALSE(build_ahead::recipes().empty());
-  for (const build_ahead::Recipe& recipe : build_ahead::recipes())
-    EXPECT_TRUE(std::ranges::any_of(all, [&](const Source* s) {
-      return std::string(s->path) == recipe.source;
-    })) << recipe.source;
-}
-
-TEST(Recipes, GiveTheTextThatDefinesGive) {
+TEST(BuilderItem, GivesTheTextThatDefinesGive) {
   Defines defines;
   defines.set(define::OUT, "f32").set(define::LISTS, 2).set(define::EXPRESSION, "clamp_(a, b, c)");
   constexpr std::string_view kLine = "EXPRESSION clamp_(a, b, c); LISTS 2; OUT f32";

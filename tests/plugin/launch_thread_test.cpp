@@ -38,7 +38,7 @@ TEST(LaunchThread, KeepsTheOrderWhoeverHandsOver) {
   constexpr size_t kLaunches = 200000;
   std::vector<size_t> handed_over;
   {
-    LaunchThread thread([&](Command& l) { handed_over.push_back(l.range.global[0]); });
+    LaunchThread thread([&](Command& l) { handed_over.push_back(l.range.global[0]); }, true);
     for (size_t i = 0; i < kLaunches; ++i) {
       make(thread, handed_over, i);
       if (i % 5000 == 4999) {
@@ -55,7 +55,7 @@ TEST(LaunchThread, KeepsTheOrderWhoeverHandsOver) {
 }
 
 TEST(LaunchThread, TakesNothingBeforeABurstNorAfterItsEnd) {
-  LaunchThread thread([](Command&) {});
+  LaunchThread thread([](Command&) {}, true);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(thread.next(), nullptr);
     (void)thread.hold();

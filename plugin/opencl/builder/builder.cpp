@@ -1,17 +1,14 @@
-// ocltensor-builder WORK DEVICE IDENTITY: compiles programs into the cache on disk: those that a
-// kind of model needs, those of a list, or what it is asked for. Started by the plugin
-// (runtime/ahead/build_ahead.h, build_requests.h), not by users: its input must be the plugin's
-// pipe or socket.
+// ocltensor-builder DEVICE IDENTITY: compiles programs into the cache on disk, as it is asked for
+// them. Started by the plugin (runtime/ahead/build_requests.h), not by users: its input must be the
+// plugin's socket.
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <span>
 
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
-#include "runtime/ahead/build_ahead.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"
@@ -29,14 +26,6 @@ void build(ProgramCache& programs, const build_ahead::Item& item) {
   programs.build_ahead(**source, build_ahead::define_lines(item.defines));
 }
 
-// The last ones first, as the process that wants them begins at the other end.
-void build_list(ProgramCache& programs, std::span<const build_ahead::Item> items) {
-  for (auto item = items.rbegin(); item != items.rend(); ++item) {
-    if (!build_ahead::is_wanted()) return;
-    build(programs, *item);
-  }
-}
-
 // A program that does not compile is the affair of the process that asked for it.
 void build_requests(ProgramCache& programs) {
   while (const auto item = build_ahead::next_request()) try {
@@ -51,19 +40,14 @@ void build_requests(ProgramCache& programs) {
 
 int main(int count, char** arguments) {
   using namespace ocltensor::opencl;
-  if (count != 4) return 2;
+  if (count != 3) return 2;
   build_ahead::detach();
   int status = 0;
   try {
-    const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
-    ocltensor::check(device(index).caps().identity() == arguments[3],
+    const auto index = static_cast<int>(std::strtol(arguments[1], nullptr, 10));
+    ocltensor::check(device(index).caps().identity() == arguments[2],
                      "device {} is another one here", index);
-    ProgramCache& programs = device(index).programs();
-    const std::string_view work = arguments[1];
-    if (work == "-")
-      build_requests(programs);
-    else
-      build_list(programs, build_ahead::items_of(work));
+    build_requests(device(index).programs());
   } catch (const std::exception&) {
     status = 1;  // the process that wants the programs compiles them itself, and reports errors
   }

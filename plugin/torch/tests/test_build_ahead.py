@@ -1,37 +1,30 @@
-"""Building ahead: the recipes are what models ask for, and builders compile them beside the process
-that asks."""
+"""Building ahead: builders compile what launches wait for, beside the process that asks."""
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-import first_steps
-import torch
-import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-
-RECIPES = pathlib.Path(__file__).parents[2] / "opencl/runtime/ahead/recipes.def"
-ROW = re.compile(r'OCLTENSOR_RECIPE\("(\w+)", "([^"]*)",\s*"([^"]*)"\)')
-CONVOLVE = """
+COMPUTE = """
 import sys, time, torch, torch_ocl
 if not torch.ocl.get_device_properties().name.startswith("pthread"):
     sys.exit("not PoCL")
-torch.nn.functional.conv2d(
-    torch.ones(1, 3, 8, 8, device="ocl"), torch.ones(4, 3, 3, 3, device="ocl")
-)
+x = torch.ones(64, 64, device="ocl")
+for compute in (torch.exp, torch.tanh, torch.sum, torch.sort, lambda x: x.cumsum(0),
+                lambda x: x.softmax(0), lambda x: x @ x, lambda x: x.argmax()):
+    compute(x)
 torch.ocl.synchronize()
 print(torch.ocl.counters()["program_builds"], flush=True)
 time.sleep(float(sys.argv[1]))
 """
 
 
-def convolve(folder: str, ahead: str, stay: float) -> subprocess.Popen:
-    """A process with cold caches in `folder` that convolves once, says how many programs it built,
-    and stays a while."""
+def compute(folder: str, ahead: str, stay: float) -> subprocess.Popen:
+    """A process with cold caches in `folder` that needs several programs, says how many it built
+    itself, and stays a while."""
     environment = {
         **os.environ,
         "OCLTENSOR_BUILD_AHEAD": ahead,
@@ -40,7 +33,7 @@ def convolve(folder: str, ahead: str, stay: float) -> subprocess.Popen:
     }
     os.mkdir(folder + "/driver")
     return subprocess.Popen(
-        [sys.executable, "-c", CONVOLVE, str(stay)],
+        [sys.executable, "-c", COMPUTE, str(stay)],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -67,43 +60,18 @@ def builders_of(folder: str) -> list[str]:
     return found
 
 
-@unittest.skipUnless(
-    torch.ocl.get_device_name().startswith("pthread"), "recipes are those of PoCL's kernels"
-)
-class Recipes(unittest.TestCase):
-    def check_kind(self, kind: str) -> None:
-        listed = [
-            (source, defines)
-            for k, source, defines in ROW.findall(RECIPES.read_text())
-            if k == kind
-        ]
-        asked = first_steps.programs(kind)
-        self.assertGreater(len(asked), 20)
-        self.assertEqual(asked, listed, f"print the rows anew: first_steps.py {kind}")
-
-    def test_convolution(self) -> None:
-        self.check_kind("convolution")
-
-    def test_transformer(self) -> None:
-        try:
-            import transformers  # noqa: F401
-        except ImportError:
-            self.skipTest("transformers is not installed; ./run test installs it")
-        self.check_kind("transformer")
-
-
 class Builders(unittest.TestCase):
     def run_one(self, ahead: str) -> tuple[int, int, list[str], list[str]]:
         """(programs built by the process, programs in the cache after a while, builders until
         then, builders after its end)."""
         with tempfile.TemporaryDirectory() as folder:
-            process = convolve(folder, ahead, 60)
+            process = compute(folder, ahead, 60)
             line = process.stdout.readline()
             if not line:
                 process.wait()
                 self.skipTest("only PoCL's compiler is known to need it")
             built, until = int(line), time.monotonic() + (40 if ahead == "1" else 3)
-            during: list[str] = []  # at any time: a builder ends with its list
+            during: list[str] = []  # at any time
             while programs_in(folder) <= built and time.monotonic() < until:
                 during = during or builders_of(folder)
                 time.sleep(0.05)
@@ -130,14 +98,13 @@ class Builders(unittest.TestCase):
 
 
 class ExpectedRequests(unittest.TestCase):
-    """With a launch thread, as on GPUs, builders wait for requests."""
+    """Builders that wait for requests."""
 
     def builders(self, folder: str) -> list[str]:
         """Of a process that makes one program, and stays until they have been looked for."""
         code = "import torch, torch_ocl; torch.zeros(3, device='ocl').tolist(); print(); input()"
         environment = {
             **os.environ,
-            "OCLTENSOR_LAUNCH_THREAD": "1",
             "OCLTENSOR_CACHE_DIR": folder + "/ours",
         }
         with subprocess.Popen(

@@ -42,13 +42,15 @@ class Requests {
     socket_ = -1;
     const auto by_memory = static_cast<int>(std::min<uint64_t>(
         caps.global_memory / kMemoryOfOne, static_cast<uint64_t>(kMostBuilders)));
-    const int count = std::clamp(usable_processors() - 1, 0, std::max(by_memory, 1));
+    // As many as there are processors: the launch thread mostly waits for one of them.
+    const int processors = usable_processors();
+    const int count = processors == 1 ? 0 : std::clamp(processors, 1, std::max(by_memory, 1));
     if (count == 0) return;
     std::array<int, 2> ends{};
     check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0, "socketpair: {}",
           std::strerror(errno));
     try {
-      for (int i = 0; i < count; ++i) start_builder("-", caps, index, ends[1]);
+      for (int i = 0; i < count; ++i) start_builder(caps, index, ends[1]);
     } catch (...) {
       close(ends[0]);
       close(ends[1]);

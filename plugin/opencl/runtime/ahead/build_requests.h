@@ -4,7 +4,8 @@
 
 #include <optional>
 
-#include "runtime/ahead/build_ahead.h"
+#include "runtime/ahead/item.h"
+#include "runtime/driver/capabilities.h"
 
 namespace ocltensor::opencl::build_ahead {
 

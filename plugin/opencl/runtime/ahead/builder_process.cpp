@@ -1,10 +1,8 @@
-// Spawns builders. A pipe that stays open as long as this process lives tells them when it has
-// ended.
+// Spawns builders.
 #include "builder_process.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -38,15 +36,6 @@ std::string builder_path() {
   }
   fail(TB_E_UNAVAILABLE, "ocltensor-builder is neither in {} nor in the bin folder beside it",
        folder.string());
-}
-
-// The read end of a pipe whose write end is open in this process alone.
-int lifeline() {
-  static const int end = [] {
-    int ends[2];
-    return pipe2(ends, O_CLOEXEC) == 0 ? ends[0] : -1;
-  }();
-  return end;
 }
 
 // The environment, with settings made through the API; a builder starts no builders.
@@ -94,12 +83,9 @@ int usable_processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-void start_builder(std::string_view work, const Capabilities& caps, int index, int input) {
-  std::vector<std::string> arguments{builder_path(), std::string(work), std::to_string(index),
-                                     caps.identity()};
+void start_builder(const Capabilities& caps, int index, int input) {
+  std::vector<std::string> arguments{builder_path(), std::to_string(index), caps.identity()};
   std::vector<std::string> variables = environment();
-  if (input < 0) input = lifeline();
-  check(input >= 0, "pipe2: {}", std::strerror(errno));
   FileActions actions;
   posix_spawn_file_actions_adddup2(actions.get(), input, STDIN_FILENO);
   for (const int file : {STDOUT_FILENO, STDERR_FILENO})
@@ -114,11 +100,6 @@ void start_builder(std::string_view work, const Capabilities& caps, int index, i
 void detach() {
   if (fork() != 0) _exit(0);  // also if fork() fails, because the parent waits for this process
   setsid();
-}
-
-bool is_wanted() {
-  pollfd end{STDIN_FILENO, POLLIN, 0};
-  return poll(&end, 1, 0) == 0;
 }
 
 }  // namespace ocltensor::opencl::build_ahead

@@ -104,7 +104,7 @@ Device::Parts& Device::parts() {
     open_ = true;
     if (profiler::recording()) profiler::finish_at_exit();  // runs before the driver's handlers
     // Much will be compiled where nothing is on disk yet.
-    if (caps_.launch_thread && disk_cache::state().entries == 0)
+    if (caps_.deferred_builds && disk_cache::state().entries == 0)
       build_ahead::expect_requests(caps_, index_);
   });
   return *parts_;

@@ -137,11 +137,14 @@ void choose_mma(Capabilities& c) {
 }
 
 // CPU drivers need less time for a launch than a thread needs to notice it, and their own threads
-// need the processors. A capture records the order in which threads call.
-bool wants_launch_thread(const Capabilities& c) {
-  if (!c.structs_by_value || config::get_bool(config::Knob::CaptureEnabled)) return false;
+// need the processors: there, only launches that wait for a slow compiler are left to it. A capture
+// records the order in which threads call.
+void choose_launch_thread(Capabilities& c) {
+  if (!c.structs_by_value || config::get_bool(config::Knob::CaptureEnabled)) return;
   const std::string wish = config::get_string(config::Knob::LaunchThread);
-  return wish.empty() ? (c.type & CL_DEVICE_TYPE_CPU) == 0 : wish == "1";
+  const bool is_cpu = (c.type & CL_DEVICE_TYPE_CPU) != 0;
+  c.launch_thread = wish.empty() ? !is_cpu : wish == "1";
+  c.deferred_builds = c.launch_thread || (wish.empty() && c.slow_compiler);
 }
 
 }  // namespace
@@ -181,7 +184,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   apply_caps(c);
   c.unit_local_memory = unit_local_memory(c.compute_capability);  // of what it is told to be
   choose_mma(c);
-  c.launch_thread = wants_launch_thread(c);
+  choose_launch_thread(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");
   check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,

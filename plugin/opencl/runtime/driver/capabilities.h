@@ -42,6 +42,7 @@ struct Capabilities {
   bool timestamps = true;            // profiling queues stamp their commands
   bool finish_waits = true;          // clFinish waits for all commands of its queue
   bool launch_thread = false;        // streams submit launches by threads of their own
+  bool deferred_builds = false;      // at least while their programs are built
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
   bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works

@@ -46,13 +46,17 @@ cl_int Staging::mark(cl_command_queue queue, const char*& call) {
   return cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].left.out());
 }
 
+void Staging::add_chunk() {
+  Chunk chunk;
+  chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
+  chunks_.push_back(std::move(chunk));
+  current_ = chunks_.size() - 1;
+}
+
 cl_int Staging::next_chunk(cl_command_queue queue, const char*& call) {
   if (const cl_int code = mark(queue, call); code != CL_SUCCESS) return code;
   if (chunks_.size() < kMaxChunks) {
-    Chunk chunk;
-    chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
-    chunks_.push_back(std::move(chunk));
-    current_ = chunks_.size() - 1;
+    add_chunk();
     return CL_SUCCESS;
   }
   const size_t next = (current_ + 1) % chunks_.size();
@@ -74,8 +78,9 @@ void Staging::finished() {
 
 void* Staging::take(uint64_t bytes) {
   constexpr uint64_t kAlign = 128;
+  if (chunks_.empty()) add_chunk();
   const uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
-  if (chunks_.empty() || chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
+  if (chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
   void* memory = chunks_[current_].memory + chunks_[current_].taken;
   chunks_[current_].taken += rounded;
   chunks_[current_].left.reset(nullptr);

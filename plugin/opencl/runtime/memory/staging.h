@@ -40,6 +40,8 @@ class Staging {
     Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have run
   };
 
+  void add_chunk();
+
   Device& device_;
   std::vector<Chunk> chunks_;
   size_t current_ = 0;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
-#include "runtime/ahead/build_ahead.h"
+#include "runtime/ahead/item.h"
 #include "runtime/driver/caps.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/profiler.h"
@@ -199,7 +199,6 @@ disk_cache::Key ProgramCache::disk_key(const Text& text) const {
 Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* what) {
   const auto key = disk_key(text);
   if (auto program = load(key, text.options, what)) return program;
-  build_ahead::program_missing(caps_, index_, what);
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
     if (auto program = load(key, text.options, what)) return program;

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "ocltensor/error.h"
-#include "runtime/ahead/build_ahead.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"
@@ -20,18 +19,10 @@ constexpr int kMostThreads = 8;  // that compile at the same time
 
 }  // namespace
 
-Rehearsal::~Rehearsal() { forget_list(); }
-
-void Rehearsal::forget_list() {
-  build_ahead::remove_list(list_);
-  list_.clear();
-}
-
 void Rehearsal::begin() {
   const std::lock_guard lock(mutex_);
   if (is_on()) throw Error(TB_E_STATE, 0, "this stream is rehearsing already");
   missing_.clear();
-  forget_list();
   helped_ = are_asked_ = false;
   state_ = State::On;
 }
@@ -58,23 +49,20 @@ void Rehearsal::note(const Source& source, const Defines& defines) {
     missing_.push_back({&source, defines});
 }
 
-// Sets whether builders compile, too.
-void Rehearsal::start_builders(Device& device) {
-  std::vector<build_ahead::Item> items;
+// Sets whether builders compile, too: where a driver compiles slowly, one program at a time. They
+// are asked in the order in which this process builds.
+void Rehearsal::ask_builders(Device& device) {
+  const Capabilities& caps = device.caps();
+  if (!caps.deferred_builds && !caps.slow_compiler) return;
   for (const Wanted& w : missing_)
-    items.push_back({w.source->path, build_ahead::on_one_line(w.defines.source())});
-  if (device.caps().launch_thread) {  // in the order in which this process builds them
-    for (const build_ahead::Item& item : items)
-      are_asked_ = build_ahead::request(device.caps(), device.index(), item);
-    return;
-  }
-  list_ = build_ahead::start_builders(device.caps(), device.index(), items);
+    are_asked_ = build_ahead::request(
+        caps, device.index(), {w.source->path, build_ahead::on_one_line(w.defines.source())});
 }
 
 uint32_t Rehearsal::build_some(Device& device) {
   const std::lock_guard lock(mutex_);
   if (is_on()) throw Error(TB_E_STATE, 0, "this stream is still rehearsing");
-  if (!helped_) start_builders(device);
+  if (!helped_) ask_builders(device);
   helped_ = true;
   const int threads = device.caps().slow_compiler || are_asked_
                           ? 1
@@ -87,7 +75,6 @@ uint32_t Rehearsal::build_some(Device& device) {
     std::vector<std::jthread> builds;
     for (size_t i = 0; i < count; ++i)
       builds.emplace_back([&, i] {
-        const build_ahead::Listed listed;
         try {
           (void)device.programs().get(*now[i].source, now[i].defines);
         } catch (...) {
@@ -95,7 +82,6 @@ uint32_t Rehearsal::build_some(Device& device) {
         }
       });
   }
-  if (missing_.empty()) forget_list();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
   return static_cast<uint32_t>(missing_.size());

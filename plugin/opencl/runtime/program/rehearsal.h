@@ -19,7 +19,6 @@ class Device;
 class Rehearsal {
  public:
   Rehearsal() = default;
-  ~Rehearsal();
   Rehearsal(const Rehearsal&) = delete;
 
   // Throws Error(TB_E_STATE) if it is on.
@@ -35,7 +34,7 @@ class Rehearsal {
   void note(const Source& source, const Defines& defines);
   // Builds one of the noted programs, or as many as this process can build at once, and returns how
   // many are left. Where the driver's compiler builds one program at a time in a process, builder
-  // processes work from the list's end meanwhile. Throws as ProgramCache::get() does; the failed
+  // processes work on the list, too. Throws as ProgramCache::get() does; the failed
   // program is no longer on the list.
   uint32_t build_some(Device& device);
 
@@ -45,13 +44,11 @@ class Rehearsal {
     const Source* source;
     Defines defines;
   };
-  void start_builders(Device& device);
-  void forget_list();
+  void ask_builders(Device& device);
 
   std::atomic<State> state_{State::Off};
   std::mutex mutex_;  // guards what follows
   std::vector<Wanted> missing_;
-  std::string list_;  // the file that builders read
   bool helped_ = false;
   bool are_asked_ = false;  // builders compile what is missing
 };

@@ -48,8 +48,10 @@ void LaunchThread::stop_all_at_exit() {
 
 bool LaunchThread::are_all_stopped() { return process_ends; }
 
-LaunchThread::LaunchThread(std::function<void(Command&)> submit)
-    : submit_(std::move(submit)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
+LaunchThread::LaunchThread(std::function<void(Command&)> submit, bool all)
+    : submit_(std::move(submit)),
+      all_(all),
+      slots_(std::make_unique<std::array<Command, kSlots>>()) {}
 
 LaunchThread::~LaunchThread() { stop(); }
 
@@ -62,7 +64,9 @@ void LaunchThread::stop() {
 }
 
 Command* LaunchThread::next(bool later) {
-  if (!later && awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
+  const bool is_idle =
+      all_ ? awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst : is_empty();
+  if (is_idle && !later) return nullptr;
   if (stopping_ || process_ends) return nullptr;
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind

@@ -22,14 +22,15 @@ namespace ocltensor::opencl {
 // then sleeps.
 class LaunchThread {
  public:
-  // `submit` is called with this object's lock held, in the order of the commands.
-  explicit LaunchThread(std::function<void(Command&)> submit);
+  // `submit` is called with this object's lock held, in the order of the commands. `all`: any
+  // burst of commands is left to the thread; else those that come later, and what follows them.
+  LaunchThread(std::function<void(Command&)> submit, bool all);
   ~LaunchThread();  // commands that are left are not submitted
   LaunchThread(const LaunchThread&) = delete;
 
   // For the producer. If next() returns null the command should be submitted at once: the thread
-  // sleeps, and waking it for few commands does not pay, unless `later`. Otherwise it returns the
-  // command to fill, and then to push().
+  // sleeps, and waking it for few commands does not pay, unless the command is to come `later`.
+  // Otherwise it returns the command to fill, and then to push().
   Command* next(bool later = false);
   void push();
 
@@ -61,6 +62,7 @@ class LaunchThread {
   // A power of two; a step's launches while their programs are built.
   static constexpr uint32_t kSlots = 2048;
   const std::function<void(Command&)> submit_;
+  const bool all_;
   std::mutex mutex_;
   std::unique_ptr<std::array<Command, kSlots>> slots_;
   std::thread thread_;

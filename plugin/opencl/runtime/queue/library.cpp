@@ -123,7 +123,7 @@ CustomKernel::CustomKernel(Device& device, cl_program program, Handle<cl_kernel>
 
 // Launches that still wait for a launch thread use the kernel objects.
 CustomKernel::~CustomKernel() {
-  if (kernels_.empty() || !device_.caps().launch_thread) return;
+  if (kernels_.empty() || !device_.caps().deferred_builds) return;
   try {
     device_.submit_launches();
   } catch (const std::exception&) {  // in a forked child, or when the device is lost

@@ -49,8 +49,9 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
       staging_(device),
       faults_(device),
       epoch_(first_epoch()) {
-  if (device.caps().launch_thread)
-    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { submit(c); });
+  if (device.caps().deferred_builds)
+    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { submit(c); },
+                                                    device.caps().launch_thread);
 }
 
 Stream::~Stream() {
