@@ -14,6 +14,8 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -27,6 +29,7 @@ constexpr int kMostBuilders = 12;
 constexpr uint64_t kMemoryOfOne = uint64_t{4} << 30;  // a builder's context takes up to a tenth
 constexpr int kPatienceMs = 20000;
 constexpr size_t kLongest = size_t{1} << 16;  // bytes of a message; longer ones are not sent
+constexpr size_t kWorthBuilders = 3;          // missing programs; fewer are built by who needs them
 
 // The end at which a device's requests are written; -1: no builders.
 class Requests {
@@ -36,6 +39,7 @@ class Requests {
     return socket_ >= 0 && ::send(socket_, message.data(), message.size(),
                                   MSG_DONTWAIT | MSG_NOSIGNAL) == ssize_t(message.size());
   }
+  bool has_builders() const { return socket_ >= 0; }
   // Starts builders in place of those that have ended, if any.
   void start(const Capabilities& caps, int index) {
     if (socket_ >= 0) close(socket_);
@@ -60,9 +64,21 @@ class Requests {
     socket_ = ends[0];
     logging::debug("program", "{} builder(s) compile what launches wait for", count);
   }
+  // Keeps a message until builders are worth starting: whether they are.
+  bool keep(const std::string& message) {
+    few_.push_back(message);
+    return few_.size() >= kWorthBuilders;
+  }
+  // Whether a builder will read any of those that were kept.
+  bool send_kept() {
+    bool any = false;
+    for (const std::string& message : std::exchange(few_, {})) any = send(message) || any;
+    return any;
+  }
 
  private:
   int socket_ = -1;
+  std::vector<std::string> few_;
 };
 
 // Those of all devices.
@@ -96,9 +112,10 @@ bool request(const Capabilities& caps, int index, const Item& item) noexcept try
   if (all.unavailable || !may_ask() || message.size() > kLongest) return false;
   Requests& requests = all.devices[index];
   if (requests.send(message)) return true;
-  if (errno == EAGAIN) return true;  // there are builders, which have enough to do
+  if (requests.has_builders() && errno == EAGAIN) return true;  // which have enough to do
+  if (!requests.keep(message)) return false;
   start(all, caps, index);
-  return requests.send(message);
+  return requests.send_kept();
 } catch (const std::exception& why) {
   logging::debug("program", "no builders: {}", why.what());
   return false;

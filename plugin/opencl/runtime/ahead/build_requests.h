@@ -9,7 +9,7 @@
 
 namespace ocltensor::opencl::build_ahead {
 
-// Asks a builder to compile a program into the cache on disk; the first request of a device starts
+// Asks a builder to compile a program into the cache on disk. The third request of a device starts
 // its builders, which end when nothing has been asked of them for some seconds. Returns whether
 // there are builders: none if they are switched off, on a single processor, without a cache folder,
 // or if they cannot be run. Thread-safe, never throws.
