@@ -57,9 +57,9 @@ class Prover {
       if (found == nullptr) return;
       if (!found->wrong.empty())
         fail(TB_E_INTERNAL,
-             "the kernel {} could not be proven right on this driver while launches of it waited: "
-             "what its stream was to compute since then is lost. The kernel is not used any more; "
-             "run the work again.\n{}",
+             "the kernel {} could not be proven right on this driver while launches of it waited, "
+             "so what its stream was to compute since then is lost: run the work again, which uses "
+             "no kernel that was found wrong.\n{}",
              source.path, found->wrong);
       if (stopping_) fail(TB_E_INTERNAL, "{} was not tested: the process is ending", source.path);
     }
