@@ -133,6 +133,7 @@ void expect_requests(const Capabilities& caps, int index) noexcept try {
 std::optional<Item> next_request() {
   pollfd end{STDIN_FILENO, POLLIN, 0};
   if (poll(&end, 1, kPatienceMs) <= 0) return std::nullopt;
+  if ((end.revents & POLLHUP) != 0) return std::nullopt;  // whatever that process still asked for
   std::string message(kLongest, 0);
   const ssize_t bytes = recv(STDIN_FILENO, message.data(), message.size(), 0);
   if (bytes <= 0) return std::nullopt;
