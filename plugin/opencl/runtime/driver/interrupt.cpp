@@ -2,12 +2,13 @@
 #include "interrupt.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <thread>
+
+#include "runtime/driver/worker.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -38,11 +39,7 @@ void install() {
   if (::sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
   if (::pipe2(wake, O_CLOEXEC) != 0) return;
   owner = ::getpid();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the program's own threads
-  std::thread(watch).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start_worker("ocl-interrupt", watch).detach();
   struct sigaction ours {};
   ours.sa_handler = on_interrupt;
   ours.sa_flags = static_cast<int>(SA_RESETHAND);

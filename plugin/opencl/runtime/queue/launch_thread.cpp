@@ -1,16 +1,14 @@
 // The ring of commands, and when its thread runs and sleeps.
 #include "launch_thread.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
 
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/driver/worker.h"
 #include "runtime/queue/proving.h"
 #include "runtime/queue/stream.h"
 
@@ -86,18 +84,11 @@ void LaunchThread::wake() {
   if (thread_.joinable()) return awake_.notify_one();
   static std::once_flag once;
   std::call_once(once, stop_all_at_exit);
-  // Signals are delivered to the program's own threads, except faults of this thread itself.
-  sigset_t blocked, before;
-  sigfillset(&blocked);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   try {
-    thread_ = std::thread([this] { run(); });
-    (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
+    thread_ = start_worker("ocl-launches", [this] { run(); });
   } catch (const std::system_error&) {  // no more threads: launches are submitted at once
     stopping_ = true;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::unique_lock<std::mutex> LaunchThread::take_lock() {

@@ -1,11 +1,8 @@
 // The tests that are due, the thread that runs them, and what was found wrong.
 #include "proving.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -13,6 +10,7 @@
 #include <utility>
 
 #include "ocltensor/error.h"
+#include "runtime/driver/worker.h"
 #include "runtime/queue/launch_thread.h"
 
 namespace ocltensor::opencl::proving {
@@ -36,7 +34,10 @@ class Prover {
   void begin(Case added) {
     const std::lock_guard lock(mutex_);
     check(!stopping_, "the process is ending");
-    if (!thread_.joinable()) start();
+    if (!thread_.joinable()) {
+      LaunchThread::stop_all_at_exit();
+      thread_ = start_worker("ocl-proofs", [this] { run(); });
+    }
     cases_.remove_if([&](const Case& c) {
       return !c.wrong.empty() && c.is_of(*added.device, *added.source, added.defines);
     });
@@ -79,23 +80,6 @@ class Prover {
     const auto found = std::ranges::find_if(
         cases_, [&](const Case& c) { return c.is_of(device, source, defines); });
     return found == cases_.end() ? nullptr : &*found;
-  }
-
-  // Signals are delivered to the program's own threads, except faults of this thread itself.
-  void start() {
-    LaunchThread::stop_all_at_exit();
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    try {
-      thread_ = std::thread([this] { run(); });
-      (void)pthread_setname_np(thread_.native_handle(), "ocl-proofs");
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void run() {

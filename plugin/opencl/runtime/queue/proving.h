@@ -12,8 +12,8 @@
 namespace ocltensor::opencl::proving {
 
 // Has a program's kernels wait for `test`, which returns what is wrong with them, or an empty text,
-// and must not throw. Tests run one after the other. Throws if there can be no thread. Thread-safe,
-// as all functions here.
+// and must not throw. Tests run one after the other. Throws std::system_error if there can be no
+// thread for them. Thread-safe, as all functions here.
 void begin(Device& device, const Source& source, const Defines& defines,
            std::function<std::string()> test);
 
