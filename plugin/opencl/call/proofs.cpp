@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -56,9 +57,10 @@ struct Keys {
   disk_cache::Key right, right_source, wrong;
 };
 Keys keys_of(const Capabilities& caps, const ProofTest& test, const Defines& defines) {
-  const std::string source = caps.identity() + "\n" + expand(test.source);
-  const std::string kernel = caps.identity() + "\n" + defines.source() + expand(test.source);
-  return {disk_cache::key_of("proven\n" + kernel), disk_cache::key_of("proven source\n" + source),
+  const std::string driver = caps.identity() + "\n", source = expand(test.source);
+  const std::string kernel = driver + defines.source() + source;
+  return {disk_cache::key_of("proven\n" + kernel),
+          disk_cache::key_of("proven source\n" + driver + source),
           disk_cache::key_of("found wrong\n" + kernel)};
 }
 void note(const disk_cache::Key& key) { disk_cache::store(key, {'o', 'k'}); }
@@ -120,30 +122,36 @@ bool may_go_on(const OpCall& call, ProofFamily& family, const Keys& keys) {
   return family.has_right && !disk_cache::contains(keys.wrong);
 }
 
-// Has launches wait for the test. The call's arguments are gone when it runs.
-void begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTest& test,
+// Has launches wait for the test: false if no thread can run it. The call's arguments are gone when
+// it runs.
+bool begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTest& test,
            const Defines& defines, const Keys& keys, std::shared_ptr<const void> what) {
   static std::mutex& beginning = *new std::mutex;  // leaked, as above
   const std::lock_guard lock(beginning);
-  if (proof.state != Proof::Unknown) return;  // by another thread
-  proving::begin(call.device(), test.source, defines,
-                 [&op = call.op(), &device = call.device(), &policy = call.policy(), &proof,
-                  &family, &test, defines, keys, what = std::move(what)]() -> std::string {
-                   std::string wrong;
-                   { const std::lock_guard begun(beginning); }
-                   try {
-                     wrong =
-                         run_test(OpCall(op, device.default_stream(), policy), test, what.get());
-                   } catch (const std::exception& error) {  // no verdict
-                     proof.state = Proof::Unknown;
-                     return error.what();
-                   }
-                   if (LaunchThread::are_all_stopped()) return "the process is ending";
-                   if (!wrong.empty()) note(keys.wrong);
-                   decide(proof, family, test, defines, keys, wrong);
-                   return wrong;
-                 });
+  if (proof.state != Proof::Unknown) return true;  // by another thread
+  try {
+    proving::begin(call.device(), test.source, defines,
+                   [&op = call.op(), &device = call.device(), &policy = call.policy(), &proof,
+                    &family, &test, defines, keys, what = std::move(what)]() -> std::string {
+                     std::string wrong;
+                     { const std::lock_guard begun(beginning); }
+                     try {
+                       wrong =
+                           run_test(OpCall(op, device.default_stream(), policy), test, what.get());
+                     } catch (const std::exception& error) {  // no verdict
+                       proof.state = Proof::Unknown;
+                       return error.what();
+                     }
+                     if (LaunchThread::are_all_stopped()) return "the process is ending";
+                     if (!wrong.empty()) note(keys.wrong);
+                     decide(proof, family, test, defines, keys, wrong);
+                     return wrong;
+                   });
+  } catch (const std::system_error&) {
+    return false;
+  }
   proof.state.store(Proof::Due, std::memory_order_release);
+  return true;
 }
 
 }  // namespace
@@ -163,10 +171,8 @@ bool is_proven(const OpCall& call, Proof& proof, ProofFamily& family, const Proo
     decide(proof, family, test, defines, keys, wrong);
     return wrong.empty();
   }
-  if (may_go_on(call, family, keys)) {
-    begin(call, proof, family, test, defines, keys, keep(what));
+  if (may_go_on(call, family, keys) && begin(call, proof, family, test, defines, keys, keep(what)))
     return true;
-  }
   if (!family.has_test.exchange(true) && test.likely != nullptr && defers_builds(call.stream()))
     compile_ahead(call, test, what);
   const std::string wrong = run_test(call, test, what);
