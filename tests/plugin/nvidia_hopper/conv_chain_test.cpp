@@ -254,7 +254,7 @@ TEST_F(ConvHopperChain, SelfTestsAreRight) {
   for (const Kind kind : {Kind::BFloat, Kind::Bf16x3})
     for (const bool weight : {false, true}) {
       int runs = 0;
-      EXPECT_EQ(wrong_convolution(*any, {kind, 128, weight, false},
+      EXPECT_EQ(wrong_convolution(*any, {kind, 128, weight, false, !weight},
                                   [&](const conv::Problem& p, int) {
                                     conv::run_guarded_convolution(*any, p, {});
                                     ++runs;
@@ -266,7 +266,7 @@ TEST_F(ConvHopperChain, SelfTestsAreRight) {
         q.params.stride[1] += 1;
         conv::run_guarded_convolution(*any, q, {});
       };
-      EXPECT_NE(wrong_convolution(*any, {kind, 128, weight, false}, other_steps), "");
+      EXPECT_NE(wrong_convolution(*any, {kind, 128, weight, false, !weight}, other_steps), "");
     }
 }
 

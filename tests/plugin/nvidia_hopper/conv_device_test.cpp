@@ -13,7 +13,8 @@ static std::string name_of(const ConvHopperVariant& v) {
   return std::string(kNames[static_cast<int>(v.kind)]) + "_" + std::to_string(v.columns) +
          (v.weight    ? "_weight"
           : v.partial ? "_pieces"
-                      : "");
+                      : "") +
+         (v.bias ? "_bias" : "") + (v.channels_last ? "_channels_last" : "");
 }
 static void PrintTo(const ConvHopperVariant& v, std::ostream* out) {  // NOLINT: GoogleTest's name
   *out << name_of(v);
@@ -29,7 +30,11 @@ std::vector<ConvHopperVariant> variants() {
     for (const int64_t columns : {64, 128, 256}) {
       const bool half = kind == Kind::Half || kind == Kind::BFloat;
       if (columns == 256 && !half) continue;
-      if (kind != Kind::Bf16x2) list.push_back({kind, columns, false, false});
+      if (kind != Kind::Bf16x2)
+        for (const bool bias : {false, true}) {
+          list.push_back({kind, columns, false, false, bias, false});
+          if (half) list.push_back({kind, columns, false, false, bias, true});
+        }
       if (half) list.push_back({kind, columns, false, true});
       if (kind != Kind::Tf32 && columns != 64) list.push_back({kind, columns, true, false});
     }
