@@ -30,19 +30,27 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
                 ? LOAD_APART(weight, ky * p.weight_strides[3] + (first + i * STRIDE) * p.weight_strides[4],
                              p.weight_strides[0])
                 : (item_t)(0);
+#if COLUMNS == 2
+    int column[PLACES];
+    bool inside[PLACES];
+    place_columns(last - WINDOW + 1, p.out[2], p.small_strides[4], column, inside);
+#define LINE(i) (WINDOW - 1 - (i))
+#else
     int column[LINES];
     bool inside[LINES];
+#define LINE(i) (i)
     UNROLL for (int i = 0; i < LINES; ++i) {
       inside[i] = is_inside(last - i, p.out[2]) && first + i * STRIDE < WINDOW;
       column[i] = inside[i] ? (last - i) * (int)p.small_strides[4] : 0;
     }
+#endif
     UNROLL for (int r = 0; r <= (PHASE + WINDOW - 1 + ROWS - 1) / STRIDE; ++r) {
       item_t v[LINES];
       LOAD_ROW(v, LINES, small, top + r, p.out[1], p.small_strides[3], column, inside)
       UNROLL for (int t = 0; t < ROWS; ++t) {
         const int ky = PHASE + WINDOW - 1 + t - r * STRIDE;
         if (ky >= 0 && ky < WINDOW)
-          UNROLL for (int i = 0; i < LINES; ++i) sum[t] = fma(v[i], w[ky][i], sum[t]);
+          UNROLL for (int i = 0; i < LINES; ++i) sum[t] = fma(v[LINE(i)], w[ky][i], sum[t]);
       }
     }
 #else

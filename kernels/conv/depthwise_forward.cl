@@ -17,8 +17,8 @@ __kernel void depthwise_forward(__global const void *big_base, ulong big_offset,
   item_t w[WINDOW][WINDOW];
   UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int kx = 0; kx < WINDOW; ++kx)
     w[ky][kx] = LOAD_APART(weight, ky * p.weight_strides[3] + kx * p.weight_strides[4], p.weight_strides[0]);
-  int column[WINDOW];
-  bool inside[WINDOW];
+  int column[PLACES];
+  bool inside[PLACES];
   const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
     item_t v[WINDOW];

@@ -42,8 +42,8 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
     d[t] = LOAD(TYPE, small,
                 (at.y + min(t, left - 1)) * (int)p.small_strides[3] + at.x * (int)p.small_strides[4]);
 #if WINDOW
-  int column[WINDOW];
-  bool inside[WINDOW];
+  int column[PLACES];
+  bool inside[PLACES];
   const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
     item_t v[WINDOW];

@@ -94,6 +94,15 @@ TEST(Depthwise, StripsOfSevenRows) {
   check({2, 40, 1, 1, 28, 30, 3, 3, 2, 2, 1, 1});  // whose data has strips of eight
 }
 
+TEST(Depthwise, TwoColumnsOfAnItem) {
+  for (const ot::DType type : {ot::DType::Float32, ot::DType::Float16, ot::DType::BFloat16}) {
+    check({2, 9, 1, 1, 19, 12, 3, 3, 1, 1, 1, 1}, type);
+    check({1, 3, 1, 2, 17, 20, 5, 5, 1, 1, 2, 1}, type);
+    check({1, 3, 1, 1, 9, 14, 5, 5, 1, 1, 1, 1}, type);
+    check({1, 3, 1, 1, 9, 30, 7, 7, 1, 1, 3, 1}, type);
+  }
+}
+
 TEST(Depthwise, PaddingsOfEitherParity) {
   for (const int64_t padding : {0, 1, 2, 3, 4}) {
     check({1, 2, 1, 1, 10, 11, 3, 3, 2, 2, padding, 1});

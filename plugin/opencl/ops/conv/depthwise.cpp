@@ -49,6 +49,18 @@ bool in_pairs(const Problem& p, int64_t window) {
   return fits(g.big_strides, p.big) && fits(g.small_strides, p.small);
 }
 
+// Whether a work-item may have two adjacent columns, whose windows share most of what they load.
+bool in_columns(const Problem& p, int64_t window) {
+  const ConvParams& g = p.params;
+  if (window == 0 || g.stride[1] != 1 || p.dtype == DType::Float64) return false;
+  const auto fits = [&](const tk_i64(&sizes)[3], const tk_i64(&strides)[5], tb_address address) {
+    return strides[4] == 1 && sizes[2] % 2 == 0 &&
+           (strides[0] | strides[1] | strides[3]) % 2 == 0 &&
+           address % static_cast<tb_address>(2 * size_of(p.dtype)) == 0;
+  };
+  return fits(g.in, g.big_strides, p.big) && fits(g.out, g.small_strides, p.small);
+}
+
 Defines defines(const Problem& p, int64_t window, int64_t rows, bool channels_last) {
   const ConvParams& g = p.params;
   Defines d;
@@ -64,12 +76,14 @@ void run_maps(const OpCall& call, const Problem& p) {
   const int64_t window = written_out(g);
   const int64_t height = forward ? g.out[1] : g.in[1], width = forward ? g.out[2] : g.in[2];
   const int64_t channels = g.groups * (forward ? g.small_channels : g.big_channels);
-  const bool paired = in_pairs(p, window);
-  const int64_t columns = g.batch * channels * width / (paired ? 2 : 1);
+  const bool paired = in_pairs(p, window), columned = in_columns(p, window);
+  const int64_t columns = g.batch * channels * width / (paired || columned ? 2 : 1);
   const int64_t rows = rows_of(call, p, window, height, columns);
   const auto& strides = forward ? g.small_strides : g.big_strides;
   Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
   d.set(define::HAS_BIAS, p.bias.has_value()).set(define::PAIRED, paired);
+  d.set(define::COLUMNS, columned ? 2 : 1);
+  if (columned) d.set(define::ODD, g.padding[2] % 2);
   if (window > 0 && !forward) {
     const int64_t shift = g.padding[1] - window + 1;
     d.set(define::PHASE, (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
@@ -122,6 +136,7 @@ void run_weight(const OpCall& call, const Problem& p) {
   const Pieces pieces = cut(call, pairs * grid_taps, strips);
   Defines d = defines(p, window, rows, false);
   d.set(define::PARTIAL, pieces.count > 1).set(define::PAIRED, false);
+  d.set(define::COLUMNS, 1);
   std::optional<Scratch> sums;
   const int64_t bytes = pieces.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
   if (pieces.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
