@@ -5,12 +5,13 @@
 #define OCLTENSOR_MMA_LOOP_H
 
 // `row` and `column` are where the warp's results begin in the tile.
-#define LOAD_FRAGMENTS(f, stage, s)                      \
-  {                                                      \
-    const uint at_ = BUFFER(stage);                      \
-    load_a(tiles, &(f), at_, row, s, lane);              \
-    load_b(tiles, &(f), at_ + A_BYTES, column, s, lane); \
+#define LOADS (FRAGMENTS_M + FRAGMENTS_N / 2)  // of a step's fragments
+#define LOAD_SOME(f, stage, s, first, end)                                                      \
+  OFTEN for (int i_ = first; i_ < (end); ++i_) {                                                \
+    if (i_ < FRAGMENTS_M) load_a(tiles, &(f), BUFFER(stage), row, s, lane, i_);                 \
+    else load_b(tiles, &(f), BUFFER(stage) + A_BYTES, column, s, lane, (i_ - FRAGMENTS_M) * 2); \
   }
+#define LOAD_FRAGMENTS(f, stage, s) LOAD_SOME(f, stage, s, 0, LOADS)
 #define NEXT(stage) ((stage) + 1 == STAGES ? 0 : (stage) + 1)
 
 // The oldest buffer has arrived, and nobody reads the one before it any more.
@@ -62,17 +63,19 @@ INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands 
     COMMIT_COPIES
     OFTEN for (int s = 0; s < STEPS; ++s) {
 #if AHEAD
-      const int now = s & 1;
-      if (s + 1 < STEPS) LOAD_FRAGMENTS(f[now ^ 1], stage, s + 1)
-      else if (tile + 1 < count) {
-        ARRIVED
-        LOAD_FRAGMENTS(f[now ^ 1], NEXT(stage), 0)
+      // The next step's loads are spread among this one's products. After the last one they load what nobody
+      // needs.
+      const int now = s & 1, is_last = s + 1 == STEPS, next = is_last ? NEXT(stage) : stage;
+      if (is_last) { ARRIVED }
+      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+        LOAD_SOME(f[now ^ 1], next, is_last ? 0 : s + 1, LOADS * j / FRAGMENTS_N,
+                  LOADS * (j + 1) / FRAGMENTS_N)
+        multiply(tiles, d[j], f[now].a, f[now].b[j][0], f[now].b[j][1]);
       }
 #else
-      const int now = 0;
       LOAD_FRAGMENTS(f[0], stage, s)
+      multiply_fragments(tiles, d, &f[0]);
 #endif
-      multiply_fragments(tiles, d, &f[now]);
     }
     stage = NEXT(stage);
     free_stage = NEXT(free_stage);

@@ -2,9 +2,9 @@
 // work-items fill, BK of k each, and warps with WM x WN of the results in registers.
 // Defines, besides those of mma.h: TF32_PARTS 0 (16-bit types), 1 (TF32), or 2: float32 as the sum of two
 // TF32 numbers, three of whose products are added; BM, BN, WM, WN; LINE_BYTES (of k in a buffer: 64 or 128);
-// STAGES; AHEAD (1: registers receive the next step's fragments during a step's products); A_ALONG_K,
-// B_ALONG_K (1: lines of the operand are contiguous along k, 0: across it). Lines begin at multiples of 16
-// bytes.
+// STAGES; AHEAD (1: registers receive the next step's fragments during a step's products; of 16-bit types
+// alone); A_ALONG_K, B_ALONG_K (1: lines of the operand are contiguous along k, 0: across it). Lines begin at
+// multiples of 16 bytes.
 #ifndef OCLTENSOR_MMA_TILE_H
 #define OCLTENSOR_MMA_TILE_H
 
@@ -74,39 +74,37 @@ typedef struct {
 #define WORD(r, k, width) \
   load_word(tiles, at + place_across_k(k, (uint)(r) >> 2, (width) / 4) + ((uint)(r)&3) * 4)
 
-INLINE void load_a(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
-    uint4 v;
+// Row fragment i.
+INLINE void load_a(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane, int i) {
+  uint4 v;
 #if A_ALONG_K
-    LOAD_MATRICES(v, tiles, lane, A_ROW)
+  LOAD_MATRICES(v, tiles, lane, A_ROW)
 #elif !TF32_PARTS
-    LOAD_TURNED(v, tiles, lane, A_ROW)
+  LOAD_TURNED(v, tiles, lane, A_ROW)
 #else
-    const int row = first + i * 16 + (lane >> 2), k = s * 8 + (lane & 3);
-    v = (uint4)(WORD(row, k, BM), WORD(row + 8, k, BM), WORD(row, k + 4, BM), WORD(row + 8, k + 4, BM));
+  const int row = first + i * 16 + (lane >> 2), k = s * 8 + (lane & 3);
+  v = (uint4)(WORD(row, k, BM), WORD(row + 8, k, BM), WORD(row, k + 4, BM), WORD(row + 8, k + 4, BM));
 #endif
-    f->a[i] = v;
-  }
+  f->a[i] = v;
 }
-INLINE void load_b(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane) {
+// Column fragments j and j + 1.
+INLINE void load_b(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane, int j) {
 #if B_ALONG_K || !TF32_PARTS
-  OFTEN for (int j = 0; j < FRAGMENTS_N; j += 2) {
-    uint4 v;
+  uint4 v;
 #if B_ALONG_K
-    LOAD_MATRICES(v, tiles, lane, B_ROW)
+  LOAD_MATRICES(v, tiles, lane, B_ROW)
 #else
-    LOAD_TURNED(v, tiles, lane, B_ROW)
+  LOAD_TURNED(v, tiles, lane, B_ROW)
 #endif
-    f->b[j][0] = v.x;
-    f->b[j][1] = v.y;
-    f->b[j + 1][0] = v.z;
-    f->b[j + 1][1] = v.w;
-  }
+  f->b[j][0] = v.x;
+  f->b[j][1] = v.y;
+  f->b[j + 1][0] = v.z;
+  f->b[j + 1][1] = v.w;
 #else
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-    const int column = first + j * 8 + (lane >> 2), k = s * 8 + (lane & 3);
-    f->b[j][0] = WORD(column, k, BN);
-    f->b[j][1] = WORD(column, k + 4, BN);
+  UNROLL for (int i = j; i < j + 2; ++i) {
+    const int column = first + i * 8 + (lane >> 2), k = s * 8 + (lane & 3);
+    f->b[i][0] = WORD(column, k, BN);
+    f->b[i][1] = WORD(column, k + 4, BN);
   }
 #endif
 }
