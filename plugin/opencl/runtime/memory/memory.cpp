@@ -130,6 +130,15 @@ void advise_huge_pages(Device& device, cl_mem buffer, uint64_t bytes) {
   cl().clFinish(queue);
 }
 
+// A huge page is made at its first touch in a fraction of the time that its small ones take.
+void prefer_huge_pages(void* memory, uint64_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage,
+                  end = (begin + bytes) / kPage * kPage;
+  if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
 // A buffer over fine-grained shared memory, of which the OpenCL specification (2.0, 3.3.3 and
 // 5.6.1) lets the host use what no command uses. The memory lives as long as the buffer, which
 // commands may keep. Empty: the driver has no such memory.
@@ -144,6 +153,7 @@ Shared create_shared(cl_context context, uint64_t bytes) {
   };
   void* memory = cl().clSVMAlloc(context, CL_MEM_READ_WRITE | kMemSvmFineGrain, bytes, 0);
   if (memory == nullptr) return {};
+  prefer_huge_pages(memory, bytes);
   cl_int code = CL_SUCCESS;
   Handle<cl_mem> buffer(
       cl().clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code));
