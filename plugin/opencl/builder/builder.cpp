@@ -47,6 +47,7 @@ int main(int count, char** arguments) {
     const auto index = static_cast<int>(std::strtol(arguments[1], nullptr, 10));
     ocltensor::check(device(index).caps().identity() == arguments[2],
                      "device {} is another one here", index);
+    device(index).programs().warm_up();
     build_requests(device(index).programs());
   } catch (const std::exception&) {
     status = 1;  // the process that wants the programs compiles them itself, and reports errors

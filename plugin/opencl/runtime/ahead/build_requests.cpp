@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -92,6 +93,8 @@ AllRequests& all_requests() {
   return all;
 }
 
+std::atomic<bool> expected{false};
+
 bool may_ask() {
   return config::get_bool(config::Knob::BuildAhead) && !config::cache_folder().empty();
 }
@@ -126,9 +129,12 @@ void expect_requests(const Capabilities& caps, int index) noexcept try {
   const std::lock_guard lock(all.mutex);
   if (all.unavailable || !may_ask() || all.devices.contains(index)) return;
   start(all, caps, index);
+  if (all.devices[index].has_builders()) expected.store(true, std::memory_order_relaxed);
 } catch (const std::exception& why) {
   logging::debug("program", "no builders: {}", why.what());
 }
+
+bool are_expected() { return expected.load(std::memory_order_relaxed); }
 
 std::optional<Item> next_request() {
   pollfd end{STDIN_FILENO, POLLIN, 0};

@@ -18,6 +18,8 @@ bool request(const Capabilities& caps, int index, const Item& item) noexcept;
 // Starts the device's builders before the first request, as their contexts take a while. Returns at
 // once if there can be none. Thread-safe, never throws.
 void expect_requests(const Capabilities& caps, int index) noexcept;
+// Whether expect_requests() has started builders.
+bool are_expected();
 
 // For the builder: waits for the next request; empty if none came for some seconds, or the process
 // that asked has ended.

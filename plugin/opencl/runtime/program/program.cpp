@@ -222,6 +222,13 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
   return text;
 }
 
+void ProgramCache::warm_up() {
+  if (!caps_.slow_compiler) return;
+  const Text text{"__kernel void first(__global float *x) { x[get_global_id(0)] = 0; }\n",
+                  caps_.build_options};
+  binary_of(build_kernels(text, "a first kernel").get());
+}
+
 void ProgramCache::build_ahead(const Source& source, const std::string& defines) {
   const Text text = text_of(source, defines);
   const auto key = disk_key(text);

@@ -47,6 +47,8 @@ class ProgramCache {
   // Compiles a program into the cache on disk, unless it is there or another process is building
   // it. `defines` is text as made by Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);
+  // Has a slow compiler load what it needs for its first program.
+  void warm_up();
   // Builds a program that is not shared. A finisher is applied if it wants the program.
   Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
 

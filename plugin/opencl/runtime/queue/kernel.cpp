@@ -129,7 +129,8 @@ Launch::~Launch() {
 }
 
 bool defers_builds(const Stream& stream) {
-  return stream.has_launch_thread() && build_counters().builds != 0;
+  return stream.has_launch_thread() &&
+         (build_counters().builds != 0 || build_ahead::are_expected());
 }
 
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
