@@ -18,7 +18,7 @@ INLINE void clear_rows(__global float *target, long row, long from, long to, lon
 // target[r] (+)= sum over n of weights[r * across + j * along] * rows[j], for `count` rows of `width`
 // columns.
 INLINE void add_product(__global float *target, long target_row, int count, long width, bool first,
-                        const __local float *weights, int across, int along, __global const float *rows,
+                        const SCRATCH float *weights, int across, int along, __global const float *rows,
                         long row, int n) {
   for (int r = 0; r < count; r += TILE)
     for (long c = 0; c < width; c += PANEL) {
@@ -33,7 +33,7 @@ INLINE void add_product(__global float *target, long target_row, int count, long
 
 // Turns scores `s` into weights, and the gradients of weights `d` into gradients of scores, times `scale`.
 // From `n` to `end` both become 0.
-INLINE void differentiate(__local float *s, __local float *d, int n, int end, float total, float delta,
+INLINE void differentiate(SCRATCH float *s, SCRATCH float *d, int n, int end, float total, float delta,
                           float scale, const AttentionParams p, long place, long j0) {
   const bool nothing = total == -INFINITY;
 #if DROPOUT
@@ -78,7 +78,7 @@ ONE_ITEM __kernel void flash_backward(
       AT(f32, grad_value_base, grad_value_offset) + place_in(p.grad_value, batch, key_head, 0);
   __global float *grad_query = AT(f32, grad_query_base, grad_query_offset) + get_global_id(0) * p.piece_step;
   const float scale = as_float((uint)p.scale);
-  __local float s[QUERIES * PITCH], d[QUERIES * PITCH];
+  SCRATCH float s[QUERIES * PITCH], d[QUERIES * PITCH];
   for (long j0 = first_key; j0 < end_key; j0 += KEYS) {
     const int n = min((long)KEYS, end_key - j0);
     bool fresh = true;  // nothing was added to these keys' gradients yet

@@ -11,10 +11,10 @@
 
 // Turns scores [8][0 .. n) into weights relative to the largest score so far. Returns the factors for the
 // results so far. A NaN needs no special case: it makes the sum NaN.
-INLINE float8 soften(__local float *s, int n, __local float *tops, __local float *totals) {
+INLINE float8 soften(SCRATCH float *s, int n, SCRATCH float *tops, SCRATCH float *totals) {
   float16 r[TILE];
   ROLLED for (int i = 0; i < TILE; ++i) {
-    const __local float *row = s + i * PITCH;
+    const SCRATCH float *row = s + i * PITCH;
     float16 a = (float16)(-INFINITY), b = a;
     for (int j = 0; j < n; j += 32) {
       const float16 x = vload16(0, row + j), y = vload16(1, row + j);
@@ -28,7 +28,7 @@ INLINE float8 soften(__local float *s, int n, __local float *tops, __local float
   float shifts[TILE];
   vstore8(shift, 0, shifts);
   ROLLED for (int i = 0; i < TILE; ++i) {
-    __local float *row = s + i * PITCH;
+    SCRATCH float *row = s + i * PITCH;
     const float16 by = (float16)(shifts[i]);
     float16 a = (float16)(0), b = a;
     for (int j = 0; j < n; j += 32) {
@@ -60,7 +60,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
   __global const float *panels = AT_CONST(f32, key_panels_base, key_panels_offset) +
                                  (batch * (p.heads / p.groups) + key_head) * padded(keys) * p.depth;
   __global float *out = AT(f32, out_base, out_offset) + place_in(p.out, batch, head, 0);
-  __local float s[TILE * PITCH], tops[MOST_ROWS], totals[MOST_ROWS];
+  SCRATCH float s[TILE * PITCH], tops[MOST_ROWS], totals[MOST_ROWS];
   const long last = p.scores.causal ? min(keys, q1) : keys;
   for (long j0 = 0; j0 < last; j0 += KEYS) {
     for (long q = q0; q < q1; q += TILE) {
@@ -72,7 +72,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
       UNROLL for (int i = 0; i < TILE; ++i) rows[i] = query + (q + min(i, count - 1)) * p.query.row;
       multiply_by_panels(s, PITCH, rows, (__global const float16 *)(panels + j0 * p.depth), p.depth, n,
                          as_float((uint)p.scale));
-      __local float *top = tops + (q - q0), *total = totals + (q - q0);
+      SCRATCH float *top = tops + (q - q0), *total = totals + (q - q0);
       const long place = z * queries + q;  // the first row's place among all queries
 #if MASK
       __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p.scores, place);
@@ -96,7 +96,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
         for (int j = 0; j < n; j += DRAWN) {
           float kept_ones[DRAWN];
           kept_factors(p.scores, place + i, j0 + j, kept_ones);
-          __local float *row = s + i * PITCH + j;
+          SCRATCH float *row = s + i * PITCH + j;
           for (int v = 0; v < DRAWN / 16; ++v) vstore16(vload16(v, row) * vload16(v, kept_ones), v, row);
         }
 #endif

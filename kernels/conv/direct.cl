@@ -5,6 +5,7 @@
 // weights into local memory (which every item reuses, so that it stays in the cache), then sweeps its tiles.
 // Between chunks the sums are kept in scratch memory. With `wanted` it does nothing unless a word in memory
 // has that value. Defines: TYPE (of y, weights and bias).
+#define PACKED __local
 #include "conv_weights.h"
 
 #define SEGMENT 7

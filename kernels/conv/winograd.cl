@@ -3,6 +3,7 @@
 // transformed window, which are sums over the input channels (winograd.h).
 // Vectors hold 16 tiles. Defines: TYPE (of y, w and bias).
 #define NUMBER float16
+#define PACKED SCRATCH
 #include "conv_weights.h"
 #include "winograd.h"
 
@@ -20,7 +21,7 @@
 // Grid: blocks, runs of input channels.
 ONE_ITEM __kernel void transform_windows(__global void *u_base, ulong u_offset, __global const void *w_base,
                                          ulong w_offset, const ConvRowsParams p) {
-  __local float16 packed[INPUTS * 9 * 2];
+  SCRATCH float16 packed[INPUTS * 9 * 2];
   const long n0 = get_global_id(0) * CHANNELS, c0 = get_global_id(1) * INPUTS;
   const long c1 = min((long)p.inputs, c0 + INPUTS);
   pack_weights(packed, AT_CONST(TYPE, w_base, w_offset) + p.w_start, p.w_end - p.w_start, n0, c0 * 9, c1 * 9,
@@ -29,7 +30,7 @@ ONE_ITEM __kernel void transform_windows(__global void *u_base, ulong u_offset, 
   const long eighth = p.inputs * 8;
   for (long c = c0; c < c1; ++c)
     ROLLED for (int v = 0; v < 2; ++v) {
-      __local const float16 *w = packed + (c - c0) * 18 + v;
+      SCRATCH const float16 *w = packed + (c - c0) * 18 + v;
       __global float *to = u + 2 * v * eighth + c * 8;
       float16 h[3][6];
       UNROLL for (int x = 0; x < 3; ++x) transform_three(h[x], w[2 * x], w[6 + 2 * x], w[12 + 2 * x]);
@@ -108,7 +109,7 @@ ONE_ITEM __kernel void transform_inputs(__global void *v_base, ulong v_offset, _
 
 // One point: 16 * VECTORS tiles of 8 output channels, summed over the inputs, to m[channel][point][32].
 #define DEFINE_SUM_PRODUCTS(NAME, VECTORS)                                                                 \
-  INLINE void NAME(__local float16 *m, __global const float *u, __global const float16 *v,                 \
+  INLINE void NAME(SCRATCH float16 *m, __global const float *u, __global const float16 *v,                 \
                    const long inputs) {                                                                    \
     float16 sum[8][VECTORS];                                                                               \
     UNROLL for (int i = 0; i < 8; ++i) UNROLL for (int j = 0; j < VECTORS; ++j) sum[i][j] = (float16)(0);  \
@@ -176,7 +177,7 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
                                 ulong word_offset, __global const void *u_base, ulong u_offset,
                                 __global const void *v_base, ulong v_offset, __global const void *bias_base,
                                 ulong bias_offset, const uint value, const ConvRowsParams p) {
-  __local float16 m[CHANNELS * POINTS * 2];
+  SCRATCH float16 m[CHANNELS * POINTS * 2];
   const long block = get_global_id(p.channels_inner ? 1 : 0);
   const long n0 = get_global_id(p.channels_inner ? 0 : 1) * CHANNELS;
   const long channels = min((long)CHANNELS, p.outputs - n0);
@@ -186,7 +187,7 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
       (__global const float16 *)AT_CONST(f32, v_base, v_offset) + block * POINTS * INPUT_POINT(p);
   for (int point = 0; point < POINTS; ++point, u += WINDOW_POINT(p), v += INPUT_POINT(p))
     for (int i = 0; i < channels; i += 8) {
-      __local float16 *to = m + (i * POINTS + point) * 2;
+      SCRATCH float16 *to = m + (i * POINTS + point) * 2;
       if (halves == 2) sum_products(to, u + i * p.inputs, v, p.inputs);
       else sum_half(to, u + i * p.inputs, v, p.inputs);
     }
@@ -195,7 +196,7 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
   for (int half_block = 0; half_block < halves; ++half_block) {
     const Outputs to = outputs_of(p.first_tile + (block * 2 + half_block) * LANES, p);
     for (int o = 0; o < channels; ++o) {
-      __local const float16 *from = m + o * POINTS * 2 + half_block;
+      SCRATCH const float16 *from = m + o * POINTS * 2 + half_block;
       const float bias =
           p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), (n0 + o) * p.bias) : 0.0f;
       float16 h[6][4];

@@ -6,6 +6,7 @@
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
 #include "complex.h"
+#include "range.h"
 
 #ifdef TEST
 #define RESULT(a, b, c, s0, s1, s2) ((EXPRESSION) ? Z(1, 0) : Z(0, 0))
@@ -46,10 +47,7 @@ INLINE cplx formula(cplx a, cplx b, cplx c, cplx s0, cplx s1, cplx s2) {
     offset_c += at * p.strides[3][k];                                                        \
   }
 
-#if CPU_STYLE
-ONE_ITEM
-#endif
-__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
+GROUP __kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
                         ulong a_offset, __global const void *b_base, ulong b_offset,
                         __global const void *c_base, ulong c_offset, const PointwiseParams p,
                         const ImaginaryParams q) {

@@ -1,4 +1,5 @@
-// Packing of weights for the direct convolution of CPU drivers. Needs TYPE.
+// Packing of weights for the direct convolution of CPU drivers. Needs TYPE, and PACKED, the
+// address space that the weights are packed into.
 #ifndef OCLTENSOR_CONV_WEIGHTS_H
 #define OCLTENSOR_CONV_WEIGHTS_H
 #include "conv_rows_params.h"
@@ -14,7 +15,7 @@ INLINE long weight_at(long k, const ConvRowsParams p) {
 // Packs weights k0 .. k1 - 1 of output channels n0 .. n0 + 31 as [k - k0][32]; channels past the last repeat
 // it. w is the group's first weight, `left` the number of elements from there to the end of memory. Runs of
 // contiguous elements (p.w_run of them, in rising or falling order) are transposed in registers.
-INLINE void pack_weights(__local float16 *to, __global const STYPE(TYPE) *w, long left, long n0, long k0,
+INLINE void pack_weights(PACKED float16 *to, __global const STYPE(TYPE) *w, long left, long n0, long k0,
                          long k1, const ConvRowsParams p) {
   const long last = p.outputs - 1 - n0;
   w += n0 * p.w_output;

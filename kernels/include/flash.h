@@ -57,7 +57,7 @@ MEET_8(sums_of_8, SUM)
 
 // scores[i][0 .. keys) = scale * rows[i] . columns of panels [keys / 32][depth][32]; `pitch` floats from
 // score row to row.
-INLINE void multiply_by_panels(__local float *scores, int pitch, __global const float *rows[TILE],
+INLINE void multiply_by_panels(SCRATCH float *scores, int pitch, __global const float *rows[TILE],
                                __global const float16 *panels, int depth, int keys, float scale) {
   for (int j = 0; j < keys; j += PANEL) {
     Tile sum;
@@ -76,7 +76,7 @@ INLINE void multiply_by_panels(__local float *scores, int pitch, __global const 
 }
 
 // sum[i] += sum over n of weights[i * across + n * along] * rows[n], for 32 columns.
-INLINE void add_rows(Tile sum, const __local float *weights, int across, int along,
+INLINE void add_rows(Tile sum, const SCRATCH float *weights, int across, int along,
                      __global const float *rows, long row, int n) {
   for (int j = 0; j < n; ++j) {
     const float16 b0 = vload16(0, rows), b1 = vload16(1, rows);
@@ -91,7 +91,7 @@ INLINE void add_rows(Tile sum, const __local float *weights, int across, int alo
 
 #if MASK
 // Applies the mask to the scores of keys first .. first + n - 1; `mask` is that of the query's row.
-INLINE void mask_scores(__local float *s, __global const STYPE(M) *mask, long column, long first, int n) {
+INLINE void mask_scores(SCRATCH float *s, __global const STYPE(M) *mask, long column, long first, int n) {
   mask += first * column;
   int j = 0;
   if (column == 1)
@@ -113,7 +113,7 @@ INLINE void mask_scores(__local float *s, __global const STYPE(M) *mask, long co
 #endif
 
 // s[n .. end) = value; end is a multiple of 16.
-INLINE void fill_rest(__local float *s, int n, int end, float value) {
+INLINE void fill_rest(SCRATCH float *s, int n, int end, float value) {
   for (int j = n / 16 * 16; j < end; j += 16) {
     const int16 inside = (int16)(j) + LANE_NUMBERS < (int16)(n);
     vstore16(inside ? vload16(0, s + j) : (float16)(value), 0, s + j);

@@ -22,7 +22,7 @@ INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
 
 // Packs `rows` x `columns` (at most PANEL) of b into a panel [rows][PANEL]. The other columns hold arbitrary
 // finite values or copies; their results are never stored.
-INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows,
+INLINE void pack_b(SCRATCH float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows,
                    int columns) {
   if (col == 1) {
     if (columns >= PANEL) {

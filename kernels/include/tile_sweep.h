@@ -28,7 +28,7 @@
   multiply_packed(sum, (a) + (m) * steps + (first) * TILE_ROWS, panel, count)
 #endif
 
-INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const A_TYPE *a, const __local float16 *panel,
+INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const A_TYPE *a, const SCRATCH float16 *panel,
                             int count) {
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
   for (int k = 0; k < count; ++k) {
@@ -42,9 +42,8 @@ INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const A_TYPE *a,
 }
 
 INLINE void sweep_tiles(__global STYPE(OUT) *c, __global const A_TYPE *a, __global const STYPE(TYPE) *b,
-                        __global const STYPE(TYPE) *s, __local float16 *packed, const MatmulParams p,
-                        long steps, int rows, int panels, int add_s) {
-  const long n0 = (long)get_global_id(0) * PANEL * panels, m0 = (long)get_global_id(1) * rows;
+                        __global const STYPE(TYPE) *s, SCRATCH float16 *packed, const MatmulParams p,
+                        long steps, long n0, long m0, int rows, int panels, int add_s) {
   const long m1 = min((long)p.m, m0 + rows);
   const int block = block_length(steps);
   for (long first = 0; first < steps; first += block) {
@@ -68,6 +67,7 @@ INLINE void sweep_tiles(__global STYPE(OUT) *c, __global const A_TYPE *a, __glob
   }
 }
 
-// The operands of an item's matrix of the batch.
+// The operands of an item's matrix of the batch, and its first column and row.
 #define OF_BATCH(TYPE_, base, offset, stride) (AT_CONST(TYPE_, base, offset) + get_global_id(2) * (stride))
+#define FIRST_PLACE (long)get_global_id(0) * PANEL * panels, (long)get_global_id(1) * rows
 #endif

@@ -28,7 +28,25 @@
 #else
 #define ROLLED
 #endif
+
+// A kernel of one item in a group, ONE_ITEM __kernel void f(..) { .. }, is a function that the kernel calls
+// where OUTLINED is 1 (plugin/opencl/outline_kernels.py): it asks get_global_id() for its place and knows no
+// barrier. Its arrays are SCRATCH: private in a function, which cannot have others. So is a PER_ITEM kernel,
+// whose groups may be of any size.
+#define PER_ITEM
 #define ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
+#if OUTLINED
+#define SCRATCH
+#define ITEM_FUNCTION static __attribute__((noinline)) void
+#define ITEM_PARAMETERS size_t id0_, size_t id1_, size_t id2_, size_t count0_, size_t count1_, size_t count2_
+#define ITEM_ARGUMENTS                                                                          \
+  get_global_id(0), get_global_id(1), get_global_id(2), get_global_size(0), get_global_size(1), \
+      get_global_size(2)
+#define ITEM_ID(d) ((d) == 0 ? id0_ : (d) == 1 ? id1_ : id2_)
+#define ITEM_COUNT(d) ((d) == 0 ? count0_ : (d) == 1 ? count1_ : count2_)
+#else
+#define SCRATCH __local
+#endif
 
 #define STYPE(A) CAT(stype_, A)
 #define CTYPE(A) CAT(ctype_, A)

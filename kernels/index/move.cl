@@ -9,6 +9,7 @@
 // constant along the inner dimension. UNIT: both tensors' inner strides are 1.
 #include "types.h"
 #include "faults.h"
+#include "range.h"
 #include "indexed_params.h"
 #define NOWHERE LONG_MAX  // sorts after all offsets, also by its lowest bits alone
 typedef uint4 stype_b128;
@@ -69,9 +70,8 @@ INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) 
 #endif
 }
 
-ONE_ITEM
 #endif
-__kernel void indexed(__global void *direct_base, ulong direct_offset, __global void *indexed_base,
+GROUP __kernel void indexed(__global void *direct_base, ulong direct_offset, __global void *indexed_base,
                       ulong indexed_offset, __global const void *index_base, ulong index_offset,
                       FAULT_PARAMETERS, const IndexedParams p) {
   __global STYPE(A) *direct = AT(A, direct_base, direct_offset);

@@ -14,9 +14,9 @@ typedef CTYPE(COMPUTE) T;
 #define AT_CLASS(i, c) ((i / inner * classes + (c)) * inner + i % inner)
 
 // with_weights: also writes every element's weight, for the mean.
-__kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count,
-                     long classes, long inner, long ignored, long weight_stride, long per, long with_weights,
-                     FAULT_PARAMETERS) {
+PER_ITEM __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used),
+                              long count, long classes, long inner, long ignored, long weight_stride,
+                              long per, long with_weights, FAULT_PARAMETERS) {
   FOR_EACH {
     const long c = CLASS(i);
     T w = 0, loss = 0;
@@ -35,9 +35,9 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
 }
 
 // grad_step: 1 if every target has a gradient, 0 if all share one. mean: divides by the total weight.
-__kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count,
-                      long classes, long inner, long ignored, long weight_stride, long per, long grad_step,
-                      long mean, FAULT_PARAMETERS) {
+PER_ITEM __kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out),
+                               long count, long classes, long inner, long ignored, long weight_stride,
+                               long per, long grad_step, long mean, FAULT_PARAMETERS) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   FOR_EACH {
     const long c = CLASS(i);

@@ -3,7 +3,7 @@
 #include "tile_rows.h"
 
 INLINE void multiply_in_place(float16 sum[TILE_ROWS][2], __global const STYPE(TYPE) *a, long a_row,
-                              long a_col, int rows, const __local float16 *panel, int length) {
+                              long a_col, int rows, const SCRATCH float16 *panel, int length) {
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
   __global const STYPE(TYPE) *row[TILE_ROWS];
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) row[i] = a + min(i, rows - 1) * a_row;
@@ -27,8 +27,8 @@ ONE_ITEM __kernel void matmul_in_place(__global void *c_base, ulong c_offset, __
                                        ulong a_offset, __global const void *b_base, ulong b_offset,
                                        __global const void *s_base, ulong s_offset, const MatmulParams p,
                                        const int rows, const int panels, const int add_s) {
-  __local float16 packed[MAX_PANELS * PANEL_VECTORS];
+  SCRATCH float16 packed[MAX_PANELS * PANEL_VECTORS];
   sweep_tiles(AT(OUT, c_base, c_offset) + get_global_id(2) * p.c_batch,
               OF_BATCH(TYPE, a_base, a_offset, p.a_batch), OF_BATCH(TYPE, b_base, b_offset, p.b_batch),
-              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, p.k, rows, panels, add_s);
+              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, p.k, FIRST_PLACE, rows, panels, add_s);
 }

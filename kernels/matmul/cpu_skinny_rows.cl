@@ -13,7 +13,7 @@ ONE_ITEM __kernel void matmul_skinny_rows(__global void *c_base, ulong c_offset,
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
   __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n0;
   __global STYPE(OUT) *c = AT(OUT, c_base, c_offset) + z * p.c_batch + n0;
-  __local float16 sum[ROWS][COLUMNS / 16];
+  SCRATCH float16 sum[ROWS][COLUMNS / 16];
   for (int m = 0; m < ROWS; ++m)
     for (int j = 0; j < COLUMNS / 16; ++j) sum[m][j] = (float16)(0);
   long k = 0;

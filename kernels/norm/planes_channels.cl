@@ -14,10 +14,11 @@ typedef CTYPE(COMPUTE) T;
 #define SCALE(c) (HAS_WEIGHT ? TO(COMPUTE, IN(W, weight, (c) * weight_stride)) : (T)1)
 
 #ifdef X
-__kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean),
-                      TARGET(running_var), TARGET(save_mean), TARGET(save_scale), TARGET(table), long planes,
-                      long channels, long per_stat, long first_step, long weight_stride, long bias_stride,
-                      long mean_stride, long variance_stride, ulong count_, ulong momentum_, ulong eps_) {
+PER_ITEM __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias),
+                               TARGET(running_mean), TARGET(running_var), TARGET(save_mean),
+                               TARGET(save_scale), TARGET(table), long planes, long channels, long per_stat,
+                               long first_step, long weight_stride, long bias_stride, long mean_stride,
+                               long variance_stride, ulong count_, ulong momentum_, ulong eps_) {
   const long p = get_global_id(0);
   if (p >= planes) return;
   const T count = FROM_BITS(COMPUTE, count_), momentum = FROM_BITS(COMPUTE, momentum_);
@@ -54,8 +55,9 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
 
 // sums, dots: per plane, the sums of dy and of dy * (x - mean). With s1, s2 their weighted sums over the
 // planes of a statistic, dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
-__kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(table),
-                               long planes, long channels, long per_stat, long weight_stride, ulong count_) {
+PER_ITEM __kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse), PAIR(weight),
+                                        TARGET(table), long planes, long channels, long per_stat,
+                                        long weight_stride, ulong count_) {
   const long p = get_global_id(0);
   if (p >= planes) return;
   const long s = p / per_stat;
@@ -75,8 +77,8 @@ __kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse)
 }
 
 // Gradients of weight and bias: sums over the samples of a channel.
-__kernel void weights_backward(PAIR(sums), PAIR(dots), PAIR(inverse), TARGET(grad_weight), TARGET(grad_bias),
-                               long planes, long channels, long per_stat) {
+PER_ITEM __kernel void weights_backward(PAIR(sums), PAIR(dots), PAIR(inverse), TARGET(grad_weight),
+                                        TARGET(grad_bias), long planes, long channels, long per_stat) {
   const long c = get_global_id(0);
   if (c >= channels) return;
   T dw = 0, db = 0;
@@ -93,8 +95,8 @@ __kernel void weights_backward(PAIR(sums), PAIR(dots), PAIR(inverse), TARGET(gra
 }
 
 // 1 / sqrt(variance + eps) and the mean in the compute type, from running statistics.
-__kernel void inverses(PAIR(mean), PAIR(variance), TARGET(result), long channels, long mean_stride,
-                       long variance_stride, ulong eps_) {
+PER_ITEM __kernel void inverses(PAIR(mean), PAIR(variance), TARGET(result), long channels, long mean_stride,
+                                long variance_stride, ulong eps_) {
   const long c = get_global_id(0);
   if (c >= channels) return;
   OUT(COMPUTE, result, c, TO(COMPUTE, IN(R, mean, c * mean_stride)));

@@ -2,6 +2,7 @@
 kernel_sources::elementwise_elementwise_cpu.
 
 usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE
+Kernels of one item become functions where OUTLINED is 1 (outline_kernels.py).
 kernel_sources::digest names the paths and texts of all of them.
 A missing file, two paths that give the same identifier, or two headers of one name fail the build.
 """
@@ -10,6 +11,8 @@ import hashlib
 import pathlib
 import re
 import sys
+
+from outline_kernels import outlined
 
 
 def main() -> None:
@@ -42,7 +45,7 @@ def main() -> None:
     digest = hashlib.sha256()
     for name, path in names.items():
         head.append(f"extern const Source {name};")
-        text = path.read_text()
+        text = outlined(path, headers)
         digest.update(f"{path.relative_to(root)}\0{text}\0".encode())
         pieces = (
             "\n".join(f'R"~~({text[i : i + 12000]})~~"' for i in range(0, len(text), 12000)) or '""'

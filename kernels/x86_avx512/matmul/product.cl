@@ -5,7 +5,7 @@
 
 // Pairs [first, first + count) of columns of B, of k rows, as a panel [count][32]. Columns past the last are
 // copies of it; their results are never stored.
-INLINE void pack_pairs(__local float16 *panel, __global const ushort *b, long row, long col, long k,
+INLINE void pack_pairs(SCRATCH float16 *panel, __global const ushort *b, long row, long col, long k,
                        long first, int count, int columns) {
   int i = 0;
   if (col == 1 && columns >= PANEL)
@@ -41,8 +41,9 @@ ONE_ITEM __kernel void product(__global void *c_base, ulong c_offset, __global c
                                ulong a_offset, __global const void *b_base, ulong b_offset,
                                __global const void *s_base, ulong s_offset, const MatmulParams p,
                                const long a_batch, const int rows, const int panels, const int add_s) {
-  __local float16 packed[MAX_PANELS * PANEL_VECTORS];
+  SCRATCH float16 packed[MAX_PANELS * PANEL_VECTORS];
   sweep_tiles(AT(OUT, c_base, c_offset) + get_global_id(2) * p.c_batch,
               OF_BATCH(f32, a_base, a_offset, a_batch), OF_BATCH(TYPE, b_base, b_offset, p.b_batch),
-              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, pair_count(p.k), rows, panels, add_s);
+              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, pair_count(p.k), FIRST_PLACE, rows,
+              panels, add_s);
 }

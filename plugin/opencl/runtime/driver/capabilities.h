@@ -46,7 +46,8 @@ struct Capabilities {
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
   bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
-  uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
+  bool outlined_kernels = false;    // kernels of one item are functions: others are compiled thrice
+  uint32_t compute_capability = 0;  // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";
 
   // OCLTENSOR_NVIDIA_MMA: kernels for matrix units by mma.sync, which no GPU has judged yet.

@@ -211,7 +211,9 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
   // Every kernel may read the device's style, so launchers need not define it.
   const char* style =
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
-  Text text{style + defines + expand(source), caps_.build_options};
+  const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
+  const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
+  Text text{outline + std::string(style) + defines + expand(source), caps_.build_options};
   text.source = without_hidden(caps_, text.source);
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
   if (config::get_bool(config::Knob::FastMath))

@@ -40,6 +40,8 @@ void append(const Source& source, std::set<std::string>& seen, std::string& out)
 
 }  // namespace
 
+bool is_embedded() { return config::get_string(config::Knob::KernelDir).empty(); }
+
 std::string text_of(const Source& source) {
   const std::string folder = config::get_string(config::Knob::KernelDir);
   if (folder.empty()) return source.text;

@@ -13,7 +13,9 @@ struct Source {
   const char* text;
 };
 
-// The unchanged text. Throws Error(TB_E_COMPILE) if OCLTENSOR_KERNEL_DIR lacks the file.
+// Whether texts are those that the build has embedded, in which OUTLINED has a meaning.
+bool is_embedded();
+// The text. Throws Error(TB_E_COMPILE) if OCLTENSOR_KERNEL_DIR lacks the file.
 std::string text_of(const Source& source);
 // The text with its #include "..." lines replaced by the headers of that name, from any folder
 // under kernels, each once. Throws Error(TB_E_COMPILE) if a file is missing.
