@@ -5,13 +5,12 @@
 #define OCLTENSOR_MMA_LOOP_H
 
 // `row` and `column` are where the warp's results begin in the tile.
-#define LOADS (FRAGMENTS_M + FRAGMENTS_N / 2)  // of a step's fragments
-#define LOAD_SOME(f, stage, s, first, end)                                                      \
-  OFTEN for (int i_ = first; i_ < (end); ++i_) {                                                \
-    if (i_ < FRAGMENTS_M) load_a(tiles, &(f), BUFFER(stage), row, s, lane, i_);                 \
-    else load_b(tiles, &(f), BUFFER(stage) + A_BYTES, column, s, lane, (i_ - FRAGMENTS_M) * 2); \
-  }
-#define LOAD_FRAGMENTS(f, stage, s) LOAD_SOME(f, stage, s, 0, LOADS)
+#define LOAD_FRAGMENTS(f, stage, s)         \
+  OFTEN for (int q_ = 0; q_ < LOADS; ++q_)  \
+    load_fragment(tiles, &(f), BUFFER(stage), row, column, s, lane, q_);
+#if AHEAD && FRAGMENTS_M + FRAGMENTS_N / 2 != FRAGMENTS_N
+#error "a load for each column fragment is ahead"
+#endif
 #define NEXT(stage) ((stage) + 1 == STAGES ? 0 : (stage) + 1)
 
 // The oldest buffer has arrived, and nobody reads the one before it any more.
@@ -65,11 +64,11 @@ INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands 
 #if AHEAD
       // The next step's loads are spread among this one's products. After the last one they load what nobody
       // needs.
-      const int now = s & 1, is_last = s + 1 == STEPS, next = is_last ? NEXT(stage) : stage;
-      if (is_last) { ARRIVED }
+      const int now = s & 1, is_last = s + 1 == STEPS;
+      const uint next = is_last ? BUFFER(NEXT(stage)) : BUFFER(stage);
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-        LOAD_SOME(f[now ^ 1], next, is_last ? 0 : s + 1, LOADS * j / FRAGMENTS_N,
-                  LOADS * (j + 1) / FRAGMENTS_N)
+        if (is_last && j == 0) { ARRIVED }
+        load_fragment(tiles, &f[now ^ 1], next, row, column, is_last ? 0 : s + 1, lane, j);
         multiply(tiles, d[j], f[now].a, f[now].b[j][0], f[now].b[j][1]);
       }
 #else

@@ -51,8 +51,7 @@ typedef struct {  // an item's chunks of the next buffer
 } Held;
 #endif
 
-// ---- From buffers to fragments: step `s` of the buffer at `at`, for a warp whose results begin at row
-// (column) `first` of the tile.
+// ---- From buffers to fragments: step `s` of a buffer. `first`: first row (column) of the warp's results.
 
 typedef struct {
   uint4 a[FRAGMENTS_M];
@@ -74,39 +73,39 @@ typedef struct {
 #define WORD(r, k, width) \
   load_word(tiles, at + place_across_k(k, (uint)(r) >> 2, (width) / 4) + ((uint)(r)&3) * 4)
 
-// Row fragment i.
-INLINE void load_a(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane, int i) {
+#define LOADS (FRAGMENTS_M + FRAGMENTS_N / 2)
+// Load q of a step: row fragment q, or the next two column fragments. The warp's results begin at `row` and
+// `column`, the buffer at `at`.
+INLINE void load_fragment(__local const uchar *tiles, Fragments *f, uint at, int row, int column, int s,
+                          int lane, int q) {
   uint4 v;
+  if (q < FRAGMENTS_M) {
+    const int i = q, first = row;
 #if A_ALONG_K
-  LOAD_MATRICES(v, tiles, lane, A_ROW)
+    LOAD_MATRICES(v, tiles, lane, A_ROW)
 #elif !TF32_PARTS
-  LOAD_TURNED(v, tiles, lane, A_ROW)
+    LOAD_TURNED(v, tiles, lane, A_ROW)
 #else
-  const int row = first + i * 16 + (lane >> 2), k = s * 8 + (lane & 3);
-  v = (uint4)(WORD(row, k, BM), WORD(row + 8, k, BM), WORD(row, k + 4, BM), WORD(row + 8, k + 4, BM));
+    const int x = first + i * 16 + (lane >> 2), k = s * 8 + (lane & 3);
+    v = (uint4)(WORD(x, k, BM), WORD(x + 8, k, BM), WORD(x, k + 4, BM), WORD(x + 8, k + 4, BM));
 #endif
-  f->a[i] = v;
-}
-// Column fragments j and j + 1.
-INLINE void load_b(__local const uchar *tiles, Fragments *f, uint at, int first, int s, int lane, int j) {
-#if B_ALONG_K || !TF32_PARTS
-  uint4 v;
+    f->a[i] = v;
+  } else {
+    const int j = (q - FRAGMENTS_M) * 2, first = column;
+    at += A_BYTES;
 #if B_ALONG_K
-  LOAD_MATRICES(v, tiles, lane, B_ROW)
+    LOAD_MATRICES(v, tiles, lane, B_ROW)
+#elif !TF32_PARTS
+    LOAD_TURNED(v, tiles, lane, B_ROW)
 #else
-  LOAD_TURNED(v, tiles, lane, B_ROW)
+    const int x = first + j * 8 + (lane >> 2), k = s * 8 + (lane & 3);
+    v = (uint4)(WORD(x, k, BN), WORD(x, k + 4, BN), WORD(x + 8, k, BN), WORD(x + 8, k + 4, BN));
 #endif
-  f->b[j][0] = v.x;
-  f->b[j][1] = v.y;
-  f->b[j + 1][0] = v.z;
-  f->b[j + 1][1] = v.w;
-#else
-  UNROLL for (int i = j; i < j + 2; ++i) {
-    const int column = first + i * 8 + (lane >> 2), k = s * 8 + (lane & 3);
-    f->b[i][0] = WORD(column, k, BN);
-    f->b[i][1] = WORD(column, k + 4, BN);
+    f->b[j][0] = v.x;
+    f->b[j][1] = v.y;
+    f->b[j + 1][0] = v.z;
+    f->b[j + 1][1] = v.w;
   }
-#endif
 }
 
 // ---- Products: d[j][i] is the sum of row fragment i and column fragment j.
