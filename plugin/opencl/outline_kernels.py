@@ -25,11 +25,6 @@ PLACES = {
 ASKS_FOR_PLACE = re.compile(rf"\b({'|'.join(PLACES)}|get_local_id|get_local_size)\b")
 
 
-def names_of(parameters: str) -> str:
-    """The names of parameters whose macros are expanded, as arguments of a call."""
-    return ", ".join(re.findall(r"(\w+)\s*(?:,|$)", parameters))
-
-
 def on_cpus(text: str) -> str:
     """The text without preprocessor lines, and without what is compiled on GPUs alone."""
     kept: list[str] = []
@@ -56,6 +51,26 @@ def check_places(source: Source) -> None:
             sys.exit(f"{path}: {found[0]} in a function: give it the place as an argument")
 
 
+def names_in(path: pathlib.Path, name: str, parameters: str, source: Source) -> str:
+    """The names of a kernel's parameters, as arguments of a call."""
+    expanded = source.expand(re.sub(r"//[^\n]*", "", parameters))
+    if "#" in expanded:
+        sys.exit(f"{path}: {name} has parameters under a condition")
+    return ", ".join(re.findall(r"(\w+)\s*(?:,|$)", expanded))
+
+
+def as_function(qualifier: str, name: str, parameters: str, names: str) -> tuple[str, str]:
+    """What stands before a kernel's body and after it where OUTLINED is 1."""
+    given = STRUCTURE.sub(r"const \1 \2_", parameters)
+    copies = [f"const {kind} {of} = {of}_;\n" for kind, of in STRUCTURE.findall(parameters)]
+    head = [f"#define {place}(d) {value}(d)\n" for place, value in PLACES.items()]
+    head += [f"ITEM_FUNCTION {name}_item({given}, ITEM_PARAMETERS) {{\n", *copies]
+    tail = [f"#undef {place}\n" for place in PLACES]
+    tail += [f"{qualifier} __kernel void {name}({parameters}) {{\n"]
+    tail += [f"  {name}_item({names}, ITEM_ARGUMENTS);\n}}\n"]
+    return "".join(head), "".join(tail)
+
+
 def outlined(path: pathlib.Path, headers: dict[str, pathlib.Path]) -> str:
     """The file's text, in which such kernels are functions where OUTLINED is 1."""
     text = path.read_text()
@@ -65,26 +80,16 @@ def outlined(path: pathlib.Path, headers: dict[str, pathlib.Path]) -> str:
     check_places(source)
     out, at = "", 0
     while kernel := KERNEL.search(text, at):
-        brace = text.index(") {\n", kernel.end())
-        end = text.index("\n}\n", brace) + 3
-        parameters, body = text[kernel.end() : brace], text[brace + 4 : end]
-        expanded = source.expand(re.sub(r"//[^\n]*", "", parameters))
-        if "#" in expanded:
-            sys.exit(f"{path}: {kernel[2]} has parameters under a condition")
+        begin = text.index(") {\n", kernel.end())
+        end = text.index("\n}\n", begin) + 3
+        parameters, body = text[kernel.end() : begin], text[begin + 4 : end]
         if re.search(r"^\s*__local\b", on_cpus(body), re.M):
-            sys.exit(f"{path}: {kernel[2]} has a __local array, which a function cannot have: SCRATCH")
-        line = [text.count("\n", 0, place) + 1 for place in (kernel.start(), brace + 4, end)]
+            sys.exit(f"{path}: {kernel[2]} has a __local array: SCRATCH is what functions can have")
+        names = names_in(path, kernel[2], parameters, source)
+        head, tail = as_function(kernel[1], kernel[2], parameters, names)
+        line = [text.count("\n", 0, place) + 1 for place in (kernel.start(), begin + 4, end)]
         out += text[at : kernel.start()]
-        out += "#if OUTLINED\n"
-        out += "".join(f"#define {name}(d) {value}(d)\n" for name, value in PLACES.items())
-        given = STRUCTURE.sub(r"const \1 \2_", parameters)
-        out += f"ITEM_FUNCTION {kernel[2]}_item({given}, ITEM_PARAMETERS) {{\n"
-        out += "".join(f"const {kind} {name} = {name}_;\n" for kind, name in STRUCTURE.findall(parameters))
-        out += f"#else\n#line {line[0]}\n{text[kernel.start() : brace + 4]}#endif\n"
-        out += f"#line {line[1]}\n{body}#if OUTLINED\n"
-        out += "".join(f"#undef {name}\n" for name in PLACES)
-        out += f"{text[kernel.start() : brace]}) {{\n"
-        out += f"  {kernel[2]}_item({names_of(expanded)}, ITEM_ARGUMENTS);\n}}\n"
-        out += f"#endif\n#line {line[2]}\n"
+        out += f"#if OUTLINED\n{head}#else\n#line {line[0]}\n{text[kernel.start() : begin + 4]}#endif\n"
+        out += f"#line {line[1]}\n{body}#if OUTLINED\n{tail}#endif\n#line {line[2]}\n"
         at = end
     return out + text[at:]
