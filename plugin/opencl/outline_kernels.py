@@ -88,8 +88,9 @@ def outlined(path: pathlib.Path, headers: dict[str, pathlib.Path]) -> str:
         names = names_in(path, kernel[2], parameters, source)
         head, tail = as_function(kernel[1], kernel[2], parameters, names)
         line = [text.count("\n", 0, place) + 1 for place in (kernel.start(), begin + 4, end)]
+        whole = text[kernel.start() : begin + 4]
         out += text[at : kernel.start()]
-        out += f"#if OUTLINED\n{head}#else\n#line {line[0]}\n{text[kernel.start() : begin + 4]}#endif\n"
+        out += f"#if OUTLINED\n{head}#else\n#line {line[0]}\n{whole}#endif\n"
         out += f"#line {line[1]}\n{body}#if OUTLINED\n{tail}#endif\n#line {line[2]}\n"
         at = end
     return out + text[at:]
