@@ -119,12 +119,13 @@ x = torch.ones(48, 64, device="ocl")
         kernels = os.path.join(os.path.dirname(__file__), "..", "..", "..", "kernels")
         with tempfile.TemporaryDirectory() as folder:
             built = "x + 1; print(torch.ocl.counters()['program_builds'] > 0)"
-            places = {"CACHE_DIR": folder}
+            places = {"CACHE_DIR": folder, "BUILD_AHEAD": "0"}
             self.assertIn("True", self.outcome(built, **places))
             self.assertIn("False", self.outcome(built, **places))
             self.assertIn("True", self.outcome(built, FAST_MATH="1", **places))
             copy = os.path.join(folder, "kernels")
             shutil.copytree(kernels, copy)
+            self.outcome(built, KERNEL_DIR=copy, **places)  # the build outlines its own alone
             self.assertIn("False", self.outcome(built, KERNEL_DIR=copy, **places))
             for name in ("elementwise_cpu.cl", "elementwise_gpu.cl"):
                 with open(os.path.join(copy, "elementwise", name), "a") as file:
