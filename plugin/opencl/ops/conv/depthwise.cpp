@@ -76,14 +76,14 @@ void run_maps(const OpCall& call, const Problem& p) {
   const int64_t window = written_out(g);
   const int64_t height = forward ? g.out[1] : g.in[1], width = forward ? g.out[2] : g.in[2];
   const int64_t channels = g.groups * (forward ? g.small_channels : g.big_channels);
-  const bool paired = in_pairs(p, window), columned = in_columns(p, window);
-  const int64_t columns = g.batch * channels * width / (paired || columned ? 2 : 1);
+  const bool paired = in_pairs(p, window), two_columns = in_columns(p, window);
+  const int64_t columns = g.batch * channels * width / (paired || two_columns ? 2 : 1);
   const int64_t rows = rows_of(call, p, window, height, columns);
   const auto& strides = forward ? g.small_strides : g.big_strides;
   Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
   d.set(define::HAS_BIAS, p.bias.has_value()).set(define::PAIRED, paired);
-  d.set(define::COLUMNS, columned ? 2 : 1);
-  if (columned) d.set(define::ODD, g.padding[2] % 2);
+  d.set(define::COLUMNS, two_columns ? 2 : 1);
+  if (two_columns) d.set(define::ODD, g.padding[2] % 2);
   if (window > 0 && !forward) {
     const int64_t shift = g.padding[1] - window + 1;
     d.set(define::PHASE, (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
