@@ -6,12 +6,8 @@
 // divided into pieces of p.steps buffers, whose sums are written as floats for split_k_sum.cl).
 #include "conv_implicit_params.h"
 #include "mma_tile.h"
+#include "mma_results.h"
 
-#if PARTIAL
-#define RESULT f32
-#else
-#define RESULT TYPE
-#endif
 #define LINE_CHUNKS CHUNKS(1, 0)
 #define LINE_PACE PACE(1, 0)  // the same for both operands, and so is an item's chunk of a line
 #define OUTSIDE (-(1 << 29))
@@ -56,8 +52,9 @@ INLINE __global const char *weight_chunk(const Operands *o, int i, int *bytes) {
 #define PLACE_OF(o, i) place_along_k((o)->line + (i) * LINE_PACE, get_local_id(0) % LINE_CHUNKS)
 #define HAS_LINES(o, width) ((width) % LINE_PACE == 0 || (o)->line < (width))
 
+#define WHOLE_BUFFERS(o) 0  // windows reach beyond the map
 #if ASYNC
-INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o) {
+INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o, bool whole) {
   int bytes;
   if (HAS_LINES(o, BM)) {
     UNROLL for (int i = 0; i < COPIES(1, BM); ++i) {
@@ -139,34 +136,26 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
   float4 sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
-  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) +
-                                   (PARTIAL ? get_group_id(2) * p.piece : phase.target);
-  const bool last = p.target_channel == 1;
+  __global result_t *target = (__global result_t *)((__global char *)target_base + target_offset) +
+                              (PARTIAL ? get_group_id(2) * p.piece : phase.target);
+  const int x0 = n0 + column, left = (int)p.m - x0;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
       const int pixel = m0 + row + i * 16 + low * 8 + (lane >> 2), image = pixel / map_pixels;
       const int in_map = pixel - image * map_pixels;
-      if (pixel >= pixels) continue;
-      __global STYPE(RESULT) *to = target + image * p.target_image + in_map / row_pixels * p.target_row +
-                                   in_map % row_pixels * p.target_column;
-      const bool aligned = last && ((size_t)to & (2 * sizeof(STYPE(RESULT)) - 1)) == 0;
+      float2 v[FRAGMENTS_N];
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-        const int n = n0 + column + j * 8 + (lane & 3) * 2;
-        float x = low ? sums[j][i].z : sums[j][i].x, y = low ? sums[j][i].w : sums[j][i].y;
+        v[j] = low ? sums[j][i].zw : sums[j][i].xy;
 #if HAS_BIAS
         __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
-        if (n < (int)p.m) x += LOAD(TYPE, bias, n * p.bias_stride);
-        if (n + 1 < (int)p.m) y += LOAD(TYPE, bias, (n + 1) * p.bias_stride);
+        const int x = x0 + j * 8 + (lane & 3) * 2, end = (int)p.m - 1;
+        v[j] += (float2)(LOAD(TYPE, bias, min(x, end) * p.bias_stride),
+                         LOAD(TYPE, bias, min(x + 1, end) * p.bias_stride));
 #endif
-#if PARTIAL || TF32_PARTS
-        if (aligned && n + 1 < (int)p.m) *(__global float2 *)(to + n) = (float2)(x, y);
-#else
-        if (aligned && n + 1 < (int)p.m) *(__global uint *)(to + n) = pair_from(x, y);
-#endif
-        else {
-          if (n < (int)p.m) STORE(RESULT, to, n * p.target_channel, x);
-          if (n + 1 < (int)p.m) STORE(RESULT, to, (n + 1) * p.target_channel, y);
-        }
       }
+      store_row(tiles,
+                target + image * p.target_image + in_map / row_pixels * p.target_row +
+                    in_map % row_pixels * p.target_column + x0 * p.target_channel,
+                p.target_channel, pixel < pixels ? left : 0, v, FRAGMENTS_N);
     }
 }

@@ -41,9 +41,10 @@ INLINE void go_on(Operands *o) {
   }
 }
 
+#define WHOLE_BUFFERS(o) 0  // windows reach beyond the map
 #if ASYNC
-INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o) {
-  copy_lines(tiles, to, &o->small, 0, BM);
+INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o, bool whole) {
+  copy_lines(tiles, to, &o->small, 0, BM, whole);
   if (HAS_COPY(o, 0, BN)) {
     UNROLL for (int i = 0; i < COPIES(0, BN); ++i) {
       int bytes;
@@ -114,13 +115,8 @@ __kernel void weight_mma(__global void *target_base, ulong target_offset, __glob
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
-      if (y >= m) continue;
-      __global result_t *to = target + y * p.target_m;
-      const bool aligned = ((size_t)to & (2 * sizeof(result_t) - 1)) == 0;
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-        const int x = n0 + column + j * 8 + (lane & 3) * 2;
-        store_pair(to + x, aligned, n - x, low ? sums[j][i].z : sums[j][i].x,
-                   low ? sums[j][i].w : sums[j][i].y);
-      }
+      float2 v[FRAGMENTS_N];
+      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) v[j] = low ? sums[j][i].zw : sums[j][i].xy;
+      store_row(tiles, target + y * p.target_m + n0 + column, 1, y < m ? n - n0 - column : 0, v, FRAGMENTS_N);
     }
 }

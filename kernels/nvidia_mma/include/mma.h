@@ -44,6 +44,9 @@ INLINE void store_chunk(__local uchar *tiles, uint to, uint4 v) { *(__local uint
 INLINE void copy_chunk(__local uchar *tiles, uint to, __global const char *from, int bytes) {
   store_chunk(tiles, to, load_chunk(from, bytes));
 }
+INLINE void copy_whole_chunk(__local uchar *tiles, uint to, __global const char *from) {
+  store_chunk(tiles, to, *(__global const uint4 *)from);
+}
 #define COMMIT_COPIES
 #define WAIT_FOR_COPIES(later)
 INLINE uint load_word(__local const uchar *tiles, uint at) { return *(__local const uint *)(tiles + at); }
@@ -130,6 +133,15 @@ INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
   return r;
 }
 #define HIDE(x)
+INLINE uint permute_bytes(uint a, uint b, uint which) {
+  const ulong bytes = (ulong)b << 32 | a;
+  uint r = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint one = which >> (4 * i), byte = (uint)(bytes >> (8 * (one & 7))) & 0xff;
+    r |= (one & 8 ? (byte & 0x80 ? 0xff : 0) : byte) << (8 * i);
+  }
+  return r;
+}
 INLINE float fast_exp2(float x) { return exp2(x); }
 INLINE float larger(float a, float b) { return fmax(a, b); }
 
@@ -151,8 +163,12 @@ INLINE void store_chunk(__local uchar *tiles, uint to, uint4 v) {
                : "memory");
 }
 #if ASYNC
+// A size that is not a constant 16, or 16 or 0 by a condition, costs five instructions more.
 INLINE void copy_chunk(__local uchar *tiles, uint to, __global const char *from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+INLINE void copy_whole_chunk(__local uchar *tiles, uint to, __global const char *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 #define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory");
 // Until all copies have arrived but those of the `later` groups that were committed last.

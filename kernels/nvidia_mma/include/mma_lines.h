@@ -43,11 +43,15 @@ INLINE void next_tile(Chunks *c, int along_k) {
              : place_across_k((c)->line + (i) * PACE(along_k, width), (c)->chunk, CHUNKS(along_k, width)))
 
 #if ASYNC
-INLINE void copy_lines(__local uchar *tiles, uint to, Chunks *c, int along_k, int width) {
+// `whole`: all chunks exist, and none ends early.
+INLINE void copy_lines(__local uchar *tiles, uint to, Chunks *c, int along_k, int width, bool whole) {
   if (HAS_COPY(c, along_k, width)) {
-    UNROLL for (int i = 0; i < COPIES(along_k, width); ++i)
-      copy_chunk(tiles, to + PLACE_OF(c, i, along_k, width), c->from + i * c->pace,
-                 BYTES_OF(c, i, along_k, width));
+    UNROLL for (int i = 0; i < COPIES(along_k, width); ++i) {
+      const uint place = to + PLACE_OF(c, i, along_k, width);
+      __global const char *from = c->from + i * c->pace;
+      if (whole) copy_whole_chunk(tiles, place, from);
+      else copy_chunk(tiles, place, from, BYTES_OF(c, i, along_k, width));
+    }
   }
   next_tile(c, along_k);
 }

@@ -1,6 +1,8 @@
 // The loop along k of a tile (mma_tile.h). Whoever includes this says before where operands come from: a type
 // Operands and, where copies need no registers (ASYNC), copy_operands(), which copies an item's chunks of the
-// next buffer, else read_operands() and write_operands(), which do it in two steps.
+// next buffer, else read_operands() and write_operands(), which do it in two steps. WHOLE_BUFFERS(o): how
+// many of the buffers, from the first, have no chunk that ends early or does not exist, the same for all
+// items. Their copies have no conditions, so that the compiler spreads them among the products.
 #ifndef OCLTENSOR_MMA_LOOP_H
 #define OCLTENSOR_MMA_LOOP_H
 
@@ -18,6 +20,42 @@
   WAIT_FOR_COPIES(STAGES - 2) \
   barrier(CLK_LOCAL_MEM_FENCE);
 #define BUFFER(stage) (ring + (stage) * STAGE_BYTES)
+
+#if ASYNC
+#if AHEAD
+#define FRAGMENTS_HELD 2
+#else
+#define FRAGMENTS_HELD 1
+#endif
+// Multiplies buffer `stage`, and copies the operands of a later one to buffer `free_stage` if there `is` one,
+// all of whose chunks are `whole`.
+INLINE void sum_buffer(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fragments *f, Operands *o, int stage,
+                       int free_stage, bool is, bool whole, int row, int column) {
+  const uint ring = PLACE(tiles);
+  const int lane = get_local_id(0) & 31;
+#if !AHEAD
+  ARRIVED
+#endif
+  if (is) copy_operands(tiles, BUFFER(free_stage), o, whole);
+  COMMIT_COPIES
+  OFTEN for (int s = 0; s < STEPS; ++s) {
+#if AHEAD
+    // The next step's loads are spread among this one's products. After the last one they load what nobody
+    // needs.
+    const int now = s & 1, is_last = s + 1 == STEPS;
+    const uint next = is_last ? BUFFER(NEXT(stage)) : BUFFER(stage);
+    OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+      if (is_last && j == 0) { ARRIVED }
+      load_fragment(tiles, &f[now ^ 1], next, row, column, is_last ? 0 : s + 1, lane, j);
+      multiply(tiles, d[j], f[now].a, f[now].b[j][0], f[now].b[j][1]);
+    }
+#else
+    LOAD_FRAGMENTS(*f, stage, s)
+    multiply_fragments(tiles, d, f);
+#endif
+  }
+}
+#endif
 
 INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands o, int count, int row,
                         int column) {
@@ -44,38 +82,22 @@ INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands 
 #else
   int free_stage = STAGES - 1;
   OFTEN for (int s = 0; s < STAGES - 1; ++s) {
-    if (s < count) copy_operands(tiles, BUFFER(s), &o);
+    if (s < count) copy_operands(tiles, BUFFER(s), &o, false);
     COMMIT_COPIES
   }
+  Fragments f[FRAGMENTS_HELD];
 #if AHEAD
-  Fragments f[2];
   ARRIVED
   LOAD_FRAGMENTS(f[0], 0, 0)
-#else
-  Fragments f[1];
 #endif
-  for (int tile = 0; tile < count; ++tile) {
-#if !AHEAD
-    ARRIVED
-#endif
-    if (tile + STAGES - 1 < count) copy_operands(tiles, BUFFER(free_stage), &o);
-    COMMIT_COPIES
-    OFTEN for (int s = 0; s < STEPS; ++s) {
-#if AHEAD
-      // The next step's loads are spread among this one's products. After the last one they load what nobody
-      // needs.
-      const int now = s & 1, is_last = s + 1 == STEPS;
-      const uint next = is_last ? BUFFER(NEXT(stage)) : BUFFER(stage);
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-        if (is_last && j == 0) { ARRIVED }
-        load_fragment(tiles, &f[now ^ 1], next, row, column, is_last ? 0 : s + 1, lane, j);
-        multiply(tiles, d[j], f[now].a, f[now].b[j][0], f[now].b[j][1]);
-      }
-#else
-      LOAD_FRAGMENTS(f[0], stage, s)
-      multiply_fragments(tiles, d, &f[0]);
-#endif
-    }
+  int tile = 0;
+  for (; tile + STAGES - 1 < WHOLE_BUFFERS(o); ++tile) {
+    sum_buffer(tiles, d, f, &o, stage, free_stage, true, true, row, column);
+    stage = NEXT(stage);
+    free_stage = NEXT(free_stage);
+  }
+  for (; tile < count; ++tile) {
+    sum_buffer(tiles, d, f, &o, stage, free_stage, tile + STAGES - 1 < count, false, row, column);
     stage = NEXT(stage);
     free_stage = NEXT(free_stage);
   }

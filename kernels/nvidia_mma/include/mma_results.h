@@ -1,29 +1,56 @@
 // Results of a tile in memory: numbers of the operands' type, or floats where pieces of a sum (PARTIAL) or
-// TF32 are.
+// TF32 are. The four lanes of a row have two adjacent results of every fragment of 8 columns.
 #ifndef OCLTENSOR_MMA_RESULTS_H
 #define OCLTENSOR_MMA_RESULTS_H
 #include "mma.h"
 
 #if PARTIAL || TF32_PARTS
 typedef float result_t;
+#define STORED_AT_ONCE 2
 #else
 typedef ushort result_t;
+#define STORED_AT_ONCE 8
+
+// The four lanes of a row have a pair of each of four fragments, and receive the four pairs of one each.
+INLINE uint4 fragment_of_pairs(__local uchar *tiles, uint4 v) {
+  const bool odd = get_local_id(0) & 1, high = get_local_id(0) & 2;
+  uint x = from_neighbour(tiles, odd ? v.x : v.y, 1), y = from_neighbour(tiles, odd ? v.z : v.w, 1);
+  v = odd ? (uint4)(x, v.y, y, v.w) : (uint4)(v.x, x, v.z, y);
+  x = from_neighbour(tiles, high ? v.x : v.z, 2);
+  y = from_neighbour(tiles, high ? v.y : v.w, 2);
+  return high ? (uint4)(x, y, v.z, v.w) : (uint4)(v.x, v.y, x, y);
+}
 #endif
 
-// Two adjacent results of a row.
-INLINE void store_pair(__global result_t *to, bool aligned, int left, float x, float y) {
+// Stores a row of a warp's results, at `to`, `step` elements from column to column, of which `left` exist
+// (none, if the row does not). `v`: the lane's pair of each of the `fragments`, a multiple of 4. 16-bit
+// results change places between lanes, so that 16 bytes are stored at once, 64 of a row. All lanes must call
+// it.
+INLINE void store_row(__local uchar *tiles, __global result_t *to, long step, int left,
+                      const float2 *v, int fragments) {
+  const int t = get_local_id(0) & 3;
+  const bool aligned = step == 1 && ((size_t)to & (STORED_AT_ONCE * sizeof(result_t) - 1)) == 0;
 #if PARTIAL || TF32_PARTS
-  if (aligned && left > 1) *(__global float2 *)to = (float2)(x, y);
-  else {
-    if (left > 0) to[0] = x;
-    if (left > 1) to[1] = y;
+  OFTEN for (int j = 0; j < fragments; ++j) {
+    const int x = j * 8 + t * 2;
+    if (aligned && left - x > 1) *(__global float2 *)(to + x) = v[j];
+    else {
+      if (left > x) to[x * step] = v[j].x;
+      if (left - x > 1) to[(x + 1) * step] = v[j].y;
+    }
   }
 #else
-  const uint pair = pair_from(x, y);
-  if (aligned && left > 1) *(__global uint *)to = pair;
-  else {
-    if (left > 0) to[0] = (ushort)pair;
-    if (left > 1) to[1] = (ushort)(pair >> 16);
+  OFTEN for (int j = 0; j < fragments; j += 4) {
+    uint pairs[4];
+    OFTEN for (int e = 0; e < 4; ++e) pairs[e] = pair_from(v[j + e].x, v[j + e].y);
+    const uint4 all = fragment_of_pairs(tiles, (uint4)(pairs[0], pairs[1], pairs[2], pairs[3]));
+    const int x = (j + t) * 8;
+    if (aligned && left - x >= 8) *(__global uint4 *)(to + x) = all;
+    else {
+      const uint words[4] = {all.x, all.y, all.z, all.w};
+      OFTEN for (int e = 0; e < 8; ++e)
+        if (left - x > e) to[(x + e) * step] = (ushort)(words[e / 2] >> (16 * (e & 1)));
+    }
   }
 #endif
 }

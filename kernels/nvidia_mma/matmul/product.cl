@@ -10,11 +10,17 @@
 #define GROUP_ROWS 8  // rows of tiles computed together: their operands stay in the cache
 typedef struct {
   Chunks a, b;
+  int whole;  // buffers without a chunk that ends early or does not exist
 } Operands;
+#if TF32_PARTS == 2
+#define WHOLE_BUFFERS(o) 0  // there are no registers left for copies among products
+#else
+#define WHOLE_BUFFERS(o) (o).whole
+#endif
 #if ASYNC
-INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o) {
-  copy_lines(tiles, to, &o->a, A_ALONG_K, BM);
-  copy_lines(tiles, to + A_BYTES, &o->b, B_ALONG_K, BN);
+INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o, bool whole) {
+  copy_lines(tiles, to, &o->a, A_ALONG_K, BM, whole);
+  copy_lines(tiles, to + A_BYTES, &o->b, B_ALONG_K, BN, whole);
 }
 #else
 INLINE void read_operands(Held *held, Operands *o) {
@@ -56,6 +62,7 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
                   A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, p.k);
   o.b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
                   B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
+  o.whole = m0 + BM <= m && n0 + BN <= n ? min(count, (int)p.k / BK - first) : 0;
   float4 sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
@@ -68,31 +75,28 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   const bool in_pairs =
       LIE_IN_PAIRS(TYPE, AT_CONST(TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
+  __global result_t *c = (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
-      if (y >= m) continue;
-      __global result_t *to =
-          (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch + y * p.c_row;
-      const bool aligned = ((size_t)to & (2 * sizeof(result_t) - 1)) == 0;
+      float2 v[FRAGMENTS_N];
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
-        const int x = n0 + column + j * 8 + (lane & 3) * 2;
-        float left = low ? sums[j][i].z : sums[j][i].x, right = low ? sums[j][i].w : sums[j][i].y;
+        v[j] = low ? sums[j][i].zw : sums[j][i].xy;
 #if !PARTIAL
-        left *= alpha;
-        right *= alpha;
+        v[j] *= alpha;
 #endif
 #if HAS_S
         // Without conditions, so that the loads of all columns are under way at once: past the matrix its
-        // last columns are read once more.
-        __global const STYPE(TYPE) *line = self + y * p.s_row;
-        const float2 v = in_pairs ? PAIR(TYPE, line + min(x, n - 2))
-                                  : (float2)(LOAD(TYPE, line, min(x, n - 1) * p.s_col),
-                                             LOAD(TYPE, line, min(x + 1, n - 1) * p.s_col));
-        left = fma(beta, v.x, left);
-        right = fma(beta, v.y, right);
+        // last rows and columns are read once more.
+        const int x = n0 + column + j * 8 + (lane & 3) * 2;
+        __global const STYPE(TYPE) *line = self + min(y, m - 1) * p.s_row;
+        v[j] = fma(beta,
+                   in_pairs ? PAIR(TYPE, line + min(x, n - 2))
+                            : (float2)(LOAD(TYPE, line, min(x, n - 1) * p.s_col),
+                                       LOAD(TYPE, line, min(x + 1, n - 1) * p.s_col)),
+                   v[j]);
 #endif
-        store_pair(to + x, aligned, n - x, left, right);
       }
+      store_row(tiles, c + y * p.c_row + n0 + column, 1, y < m ? n - n0 - column : 0, v, FRAGMENTS_N);
     }
 }
