@@ -46,26 +46,44 @@ INLINE ulong row_counter(const AttentionParams p, long row) {
   return pair_counter(p, p.first_matrix + row / p.queries, query_of(p, row));
 }
 INLINE ulong counters_before(long j) { return (ulong)(j / 16 * 2 + j % 8 / 4); }
-// By how many bits the word of a query's weight j is rotated, of whose result the upper 16 bits count.
-INLINE uint rotation_of(long query, long j) { return (uint)(query % 16 / 8 * 16 + j % 16 / 8 * 8); }
-#define ROTATED(word, left) ((word) << (left) | (word) >> ((32 - (left)) & 31))
+// Of a counter's weights, bit 16 + weight_of() of kept_of_counter() tells.
+INLINE int weight_of(long query, long j) { return (int)(j % 4 * 4 + j % 16 / 8 * 2 + query % 16 / 8); }
+// Whether numbers are not below the limit, for 16 of them side by side: from the lowest bit on, a bit that
+// differs from the limit's decides whatever those before it did. The lower 32 bits, which the 16 share, are
+// from words 0 and 3. V: uint or a vector of them; `all_ones` turns a comparison of them into masks.
+#define DECIDE(kept, word, limit) kept = ((word) & ~(limit)) | (kept & ~((word) ^ (limit)));
+#define KEPT_FUNCTION(V, all_ones)                                                      \
+  INLINE V OVERLOADED kept_of_counters(const AttentionParams p, V c0, V c1) {           \
+    V c2 = (V)(0), c3 = (V)(0);                                                         \
+    UNROLL for (int round = 0; round < 7; ++round)                                      \
+      PHILOX_ROUND(V, c0, c1, c2, c3, p.round_keys[round][0], p.round_keys[round][1])   \
+    V kept = all_ones(c0 * (V)(0x9E3779B1u) + c3 >= (V)((uint)p.dropped_rest));         \
+    UNROLL for (int upper = 0; upper < 2; ++upper) {                                    \
+      kept <<= 16 * upper;                                                              \
+      DECIDE(kept, c0, p.dropped[0])                                                    \
+      DECIDE(kept, c1, p.dropped[1])                                                    \
+      DECIDE(kept, c2, p.dropped[2])                                                    \
+      DECIDE(kept, c3, p.dropped[3])                                                    \
+    }                                                                                   \
+    return kept;                                                                        \
+  }
+#define MASK_OF_ONE(is) ((is) ? ~0u : 0)
+KEPT_FUNCTION(uint, MASK_OF_ONE)
+KEPT_FUNCTION(uint16, as_uint16)
+// In bits 16 to 31, whether the counter's weights are kept.
+INLINE uint kept_of_counter(const AttentionParams p, ulong counter) {
+  return kept_of_counters(p, (uint)counter, (uint)(counter >> 32));
+}
 // Dropout's factor for weight j of a row of the block: 0 or kept_scale.
 INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long row, long j) {
-  const ulong counter = row_counter(p, row) + counters_before(j);
-  const uint left = rotation_of(query_of(p, row), j);
-  uint w[4];
-  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
-  const uint bits = ROTATED(w[j % 4], left);
-  return bits >= (uint)p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
+  const uint all = kept_of_counter(p, row_counter(p, row) + counters_before(j));
+  return all >> (16 + weight_of(query_of(p, row), j)) & 1 ? FROM_BITS(COMPUTE, p.kept_scale)
+                                                          : (CTYPE(COMPUTE))0;
 }
-// Bits 0 to 3: whether the weights j .. j + 3 of a query are kept; j is a multiple of 4.
+// Bits 0, 4, 8 and 12: whether the weights j .. j + 3 of a query are kept; j is a multiple of 4.
 INLINE uint kept_of_4(const AttentionParams p, long matrix, long query, long j) {
-  const ulong counter = pair_counter(p, matrix, query) + counters_before(j);
-  const uint left = rotation_of(query, j);
-  uint w[4], bits = 0;
-  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
-  UNROLL for (int k = 0; k < 4; ++k) bits |= ROTATED(w[k], left) >= (uint)p.dropped ? 1u << k : 0;
-  return bits;
+  const uint all = kept_of_counter(p, pair_counter(p, matrix, query) + counters_before(j));
+  return all >> (16 + weight_of(query, j));
 }
 #endif
 #endif

@@ -15,18 +15,24 @@
 #define WITH_MASK(s, m) fma((float)(m), LOG2_E, s)
 #endif
 
-// ---- Dropout: the 16 numbers of a counter are of two rows, 8 apart (bits 0 to 7, 8 to 15: 1 if the weight
-// is kept), of each 4 keys of a fragment (bits 0 to 3) and the 4 that are 8 further. Lanes that need parts of
-// the same counters draw one each, and exchange them. The functions say which elements x, y, z, w of four
-// adjacent fragments are kept, in bits 0 to 3, 4 to 7, 8 to 11 and 12 to 15.
+// ---- Dropout: the 16 weights of a counter are of two rows, 8 apart, of each 4 keys of a fragment and the 4
+// that are 8 further. Lanes that need parts of the same counters draw one each, and exchange them. The
+// functions tell in 16 bits which elements of four adjacent fragments are kept: in byte j / 2 those of
+// fragments j, in its lower half those of the lane's first column, in the other of the second; there bit
+// ACROSS_KEYS(j, h) or ALONG_KEYS(j, h) is that of row h (0, or 1: 8 rows further).
 #if DROPOUT
-INLINE uint kept_of_16(const AttentionParams p, ulong counter) {
-  uint w[4], bits = 0;
-  philox_block_7(p.seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
-  const uint dropped = (uint)p.dropped;
-  UNROLL for (int k = 0; k < 4; ++k) UNROLL for (int r = 0; r < 4; ++r)
-    bits |= ROTATED(w[k], 8 * r) >= dropped ? 1u << (4 * r + k) : 0;
-  return bits;
+#define ACROSS_KEYS(j, h) ((j) % 2 * 2 + (h))
+#define ALONG_KEYS(j, h) ((h)*2 + (j) % 2)
+// Whether element (h, e) of fragment j is kept, e 0 or 1 the column, by `kept` of eight fragments.
+#define KEPT_BIT(j, e, at) ((j) % 8 / 2 * 8 + (e)*4 + (at))
+#define IS_KEPT(kept, j, e, at) ((kept) >> KEPT_BIT(j, e, at) & 1)
+// A word's mask for a row's pair of 16-bit elements.
+#define KEPT_PAIR(kept, j, at) \
+  permute_bytes((kept) << (7 - (at)), (kept) << (3 - (at)), 0xCC88 + (j) % 8 / 2 * 0x1111)
+// Of the words of two lanes, with one's own in the half that `second` says: of both the byte that `second`
+// says, twice.
+INLINE uint same_bytes(uint mine, uint theirs, bool second) {
+  return permute_bytes(mine, theirs, second ? 0x3737 : 0x6262);
 }
 // Rows are queries, columns 32 keys: two lanes need halves of the same two counters. `row`: the lane's first;
 // counters_before() the first key is to be added to `first`.
@@ -35,12 +41,8 @@ INLINE ulong first_across_keys(const AttentionParams p, long matrix, long row) {
   return pair_counter(p, matrix, row) + ((lane & 2) >> 1) + (lane & 1) * 2;
 }
 INLINE uint kept_across_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
-  const uint odd = get_local_id(0) & 1;
-  const uint mine = kept_of_16(p, first), theirs = EXCHANGE(tiles, mine, 1);
-  uint all = odd ? theirs | mine << 16 : mine | theirs << 16;
-  all = (all >> (2 * odd)) & 0x33333333;  // x, y of two fragments, z, w of them
-  all = (all | all >> 6) & 0x00FF00FF;
-  return (all | all >> 8) & 0xFFFF;
+  const uint mine = kept_of_counter(p, first);
+  return same_bytes(mine, EXCHANGE(tiles, mine, 1), get_local_id(0) & 1);
 }
 // Rows are 16 keys from `key` on, columns 32 queries: that in `column` (the lane's first one), the next, and
 // those 8, 16 and 24 further. Four lanes need parts of the same four counters.
@@ -49,19 +51,12 @@ INLINE ulong first_along_keys(const AttentionParams p, long matrix, long column,
   return pair_counter(p, matrix, column + (drawn & 1) + (drawn & 2) * 8) + key / 8 + (lane >> 4);
 }
 INLINE uint kept_along_keys(__local uchar *tiles, const AttentionParams p, ulong first) {
-  const uint key = ((get_local_id(0) & 31) >> 2) & 3;
-  const uint mine = kept_of_16(p, first), theirs = EXCHANGE(tiles, mine, 4);
-  const uint pairs = key & 1 ? theirs | mine << 16 : mine | theirs << 16;
-  const uint others = EXCHANGE(tiles, pairs, 8);
-  // Of each 16 queries: the lane's two keys, for two queries and those 8 further.
-  uint low = ((key & 2 ? others : pairs) >> key) & 0x11111111;
-  uint high = ((key & 2 ? pairs : others) >> key) & 0x11111111;
-  low = (low | low >> 15) & 0x3333;  // x, y; z, w; those of the next fragment
-  high = (high | high >> 15) & 0x3333;
-  uint all = low | high << 16;
-  all = (all | all >> 2) & 0x0F0F0F0F;
-  all = (all | all >> 4) & 0x00FF00FF;
-  return (all | all >> 8) & 0xFFFF;
+  const uint lane = get_local_id(0), mine = kept_of_counter(p, first);
+  const uint own = same_bytes(mine, EXCHANGE(tiles, mine, 8), lane & 8);
+  // Of each byte, one half is of the lane's key.
+  const bool odd = lane & 4;
+  const uint theirs = EXCHANGE(tiles, own >> (odd ? 12 : 4), 4), of_own = odd ? 0xF0F0 : 0x0F0F;
+  return (own & of_own) | (theirs & ~of_own);
 }
 #endif
 #endif

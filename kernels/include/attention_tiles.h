@@ -85,7 +85,7 @@ typedef float T;
   UNROLL for (int i = 0; i < TM; ++i) {                                                             \
     UNROLL for (int j = 0; j < SCORES; j += 4) {                                                    \
       const uint kept_ = kept_of_4(p.scores, all, first + ROW(i), key0 + COLUMN(j));                \
-      UNROLL for (int u = 0; u < 4; ++u) s[i][j + u] = kept_ >> u & 1 ? s[i][j + u] : 0.0f;         \
+      UNROLL for (int u = 0; u < 4; ++u) s[i][j + u] = kept_ >> (4 * u) & 1 ? s[i][j + u] : 0.0f;   \
     }                                                                                               \
   }
 #else

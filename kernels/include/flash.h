@@ -125,19 +125,16 @@ INLINE void fill_rest(SCRATCH float *s, int n, int end, float value) {
 #define DRAWN 128
 INLINE void kept_factors(const AttentionParams p, long row, long j, float *factors) {
   const ulong16 c = counters_from(row_counter(p, row) + counters_before(j));
-  const uint left = rotation_of(query_of(p, row), 0);
-  uint16 w0, w1, w2, w3;
-  philox_block_7(p.seed, convert_uint16(c), convert_uint16(c >> 32), (uint16)(0), &w0, &w1, &w2, &w3);
-  uint words[64];
-  store_words(w0, w1, w2, w3, words);
-  const uint16 dropped = (uint16)((uint)p.dropped);
+  uint counters[16];
+  vstore16(kept_of_counters(p, convert_uint16(c), convert_uint16(c >> 32)), 0, counters);
+  // Of 16 weights, those of the first counter are numbers 0 to 3 and 8 to 11.
+  const uint16 weights = (uint16)(1, 1 << 4, 1 << 8, 1 << 12, 1, 1 << 4, 1 << 8, 1 << 12, 1 << 2, 1 << 6,
+                                  1 << 10, 1 << 14, 1 << 2, 1 << 6, 1 << 10, 1 << 14)
+                         << (uint16)(16 + weight_of(query_of(p, row), 0));
   const float16 scale = (float16)(as_float((uint)p.kept_scale)), zero = (float16)(0);
-  for (int v = 0; v < 4; ++v) {
-    const uint16 w = vload16(v, words);
-    const float16 low = ROTATED(w, left) >= dropped ? scale : zero,
-                  high = ROTATED(w, left + 8) >= dropped ? scale : zero;
-    vstore16((float16)(low.lo, high.lo), 2 * v, factors);
-    vstore16((float16)(low.hi, high.hi), 2 * v + 1, factors);
+  for (int v = 0; v < DRAWN / 16; ++v) {
+    const uint8 two = (uint8)((uint4)(counters[2 * v]), (uint4)(counters[2 * v + 1]));
+    vstore16((((uint16)(two, two)) & weights) != (uint16)(0) ? scale : zero, v, factors);
   }
 }
 #endif

@@ -1,31 +1,34 @@
-// Philox4x32-10 and -7 (Salmon and others, SC'11) for one counter block, or 16 in vectors, whose third word
-// is c2; src/base/philox.h has the rules that all backends follow.
+// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors, whose third word is c2;
+// src/base/philox.h has the rules that all backends follow. Attention's dropout has seven rounds
+// (attention.h).
 #ifndef OCLTENSOR_PHILOX_H
 #define OCLTENSOR_PHILOX_H
 #define OVERLOADED __attribute__((overloadable))
-#define PHILOX_FUNCTION(NAME, ROUNDS, V)                                                                     \
-  INLINE void OVERLOADED NAME(ulong seed, V c0, V c1, V c2, V *w0, V *w1, V *w2, V *w3) {                    \
-    V c3 = (V)(0);                                                                                           \
-    uint k0 = (uint)seed, k1 = (uint)(seed >> 32);                                                           \
-    UNROLL for (int round = 0; round < ROUNDS; ++round) {                                                    \
-      const V h0 = mul_hi((V)(0xD2511F53u), c0), l0 = c0 * (V)(0xD2511F53u);                                 \
-      const V h1 = mul_hi((V)(0xCD9E8D57u), c2), l1 = c2 * (V)(0xCD9E8D57u);                                 \
-      c0 = h1 ^ c1 ^ (V)(k0);                                                                                \
-      c2 = h0 ^ c3 ^ (V)(k1);                                                                                \
-      c1 = l1;                                                                                               \
-      c3 = l0;                                                                                               \
-      k0 += 0x9E3779B9u;                                                                                     \
-      k1 += 0xBB67AE85u;                                                                                     \
-    }                                                                                                        \
-    *w0 = c0;                                                                                                \
-    *w1 = c1;                                                                                                \
-    *w2 = c2;                                                                                                \
-    *w3 = c3;                                                                                                \
+#define PHILOX_ROUND(V, c0, c1, c2, c3, k0, k1)                            \
+  {                                                                        \
+    const V h0 = mul_hi((V)(0xD2511F53u), c0), l0 = c0 * (V)(0xD2511F53u); \
+    const V h1 = mul_hi((V)(0xCD9E8D57u), c2), l1 = c2 * (V)(0xCD9E8D57u); \
+    c0 = h1 ^ c1 ^ (V)(k0);                                                \
+    c2 = h0 ^ c3 ^ (V)(k1);                                                \
+    c1 = l1;                                                               \
+    c3 = l0;                                                               \
   }
-PHILOX_FUNCTION(philox_block, 10, uint)
-PHILOX_FUNCTION(philox_block, 10, uint16)
-PHILOX_FUNCTION(philox_block_7, 7, uint)
-PHILOX_FUNCTION(philox_block_7, 7, uint16)
+#define PHILOX_FUNCTION(V)                                                                      \
+  INLINE void OVERLOADED philox_block(ulong seed, V c0, V c1, V c2, V *w0, V *w1, V *w2, V *w3) { \
+    V c3 = (V)(0);                                                                              \
+    uint k0 = (uint)seed, k1 = (uint)(seed >> 32);                                              \
+    UNROLL for (int round = 0; round < 10; ++round) {                                           \
+      PHILOX_ROUND(V, c0, c1, c2, c3, k0, k1)                                                   \
+      k0 += 0x9E3779B9u;                                                                        \
+      k1 += 0xBB67AE85u;                                                                        \
+    }                                                                                           \
+    *w0 = c0;                                                                                   \
+    *w1 = c1;                                                                                   \
+    *w2 = c2;                                                                                   \
+    *w3 = c3;                                                                                   \
+  }
+PHILOX_FUNCTION(uint)
+PHILOX_FUNCTION(uint16)
 
 // a0 b0 a1 b1 ..
 #define ZIP_LOW(a, b) \

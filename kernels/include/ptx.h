@@ -14,6 +14,21 @@ INLINE float fast_log2(float x) {
   asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
+// Bytes of a (numbers 0 to 3) and b (4 to 7), one for each four bits of `which`, the lowest first; bit 3 of
+// the four says that all bits become that byte's sign.
+INLINE uint permute_bytes(uint a, uint b, uint which) {
+  uint r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
+  return r;
+}
+// Whether it is so for any lane of the warp.
+INLINE bool any_lane(bool is) {
+  int any;
+  asm volatile("{.reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.any.pred p, p, 0xffffffff;"
+               " selp.s32 %0, 1, 0, p;}"
+               : "=r"(any) : "r"((int)is));
+  return any;
+}
 // The larger of two numbers; of a number and NaN, the number.
 INLINE float larger(float a, float b) {
   float r;

@@ -22,18 +22,23 @@
 // and the call advances the offset by the number of elements. The block gives four numbers in
 // (0, 1], (word + 1/2) * 2^-32; for float64 blocks 2 t and 2 t + 1 give them, ((u64 >> 11) + 1/2) *
 // 2^-53.
-// Dropout of attention draws 16 bits a weight by 7 rounds, the fewest that pass BigCrush (the
-// paper's table 2): p is rounded to a multiple of 2^-16. A block gives 16 numbers: the upper halves
-// of its words, rotated left by 0, 8, 16 and 24 bits. Neighbours share a byte, the lower one of the
-// first, which decides only where its upper byte is the limit's: in one of 256 cases. Queries q and
-// q + 8 of 16 share their blocks, of which they have 2 for every 16 keys, one for keys 0 to 3 and 8
-// to 11, one for the others: word k % 4, rotated by 8 for keys k % 16 >= 8 and by 16 for queries
-// q % 16 >= 8. So a warp's lanes have what matrix units give them. The counters begin at offset;
-// each matrix (head of a batch) has philox_dropout_counters(queries, keys), pair after pair.
+// Dropout of attention draws by 7 rounds, the fewest that pass BigCrush (the paper's table 2). A
+// weight is dropped if a number of 40 bits is below p, a multiple of 2^-32. A block gives 16
+// weights their 8 upper bits: to weight b bits b of words 0 to 3, the lowest first, and then bits
+// 16 + b. So a few operations on words decide for all at once. The 32 lower bits are the same for
+// the 16: they decide only where the upper ones equal the limit's, in one case of 256, and
+// correlate weights by less than 10^-4. Queries q and q + 8 of 16 share their blocks, of which they
+// have 2 for every 16 keys, one for keys 0 to 3 and 8 to 11, one for the others: weight b = 4 (k %
+// 4) + 2 (k % 16 / 8) + q % 16 / 8. So a warp's lanes have what matrix units give them. The
+// counters begin at offset; each matrix (head of a batch) has philox_dropout_counters(queries,
+// keys), pair after pair.
 #ifndef OCLTENSOR_BASE_PHILOX_H
 #define OCLTENSOR_BASE_PHILOX_H
 
 #include <stdint.h>
+
+#define PHILOX_KEY_STEP_0 0x9E3779B9u
+#define PHILOX_KEY_STEP_1 0xBB67AE85u
 
 static inline void philox_rounds(int rounds, uint64_t seed, uint64_t counter, uint32_t attempt,
                                  uint32_t out[4]) {
@@ -52,8 +57,8 @@ static inline void philox_rounds(int rounds, uint64_t seed, uint64_t counter, ui
     c3 = (uint32_t)p0;
     c0 = n0;
     c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += PHILOX_KEY_STEP_0;
+    k1 += PHILOX_KEY_STEP_1;
   }
   out[0] = c0;
   out[1] = c1;
@@ -82,10 +87,19 @@ static inline uint64_t philox_dropout_pair_counters(uint64_t keys) { return (key
 static inline uint64_t philox_dropout_counters(uint64_t queries, uint64_t keys) {
   return (queries + 15) / 16 * 8 * philox_dropout_pair_counters(keys);
 }
-/* p, below 1, in units of 2^-32; a multiple of 2^16. */
+/* p, below 1, in units of 2^-32. */
 static inline uint32_t philox_dropout_limit(double p) {
-  const double steps = p * 0x1p16 + 0.5;
-  return (uint32_t)(steps < 0x1p16 ? steps : 0xFFFF) << 16;
+  const double steps = p * 0x1p32 + 0.5;
+  return (uint32_t)(steps < 0x1p32 ? steps : 0xFFFFFFFFu);
+}
+/* The 40 bits of weight `b` of a block. */
+static inline uint64_t philox_dropout_number(const uint32_t words[4], uint32_t b) {
+  uint64_t number = words[0] * 0x9E3779B1u + words[3];
+  for (uint32_t w = 0; w < 4; ++w) {
+    number |= (uint64_t)(words[w] >> b & 1) << (32 + w);
+    number |= (uint64_t)(words[w] >> (16 + b) & 1) << (36 + w);
+  }
+  return number;
 }
 /* Whether a weight is kept in the matrix that begins at `counter` and has `keys` columns. */
 static inline int philox_dropout_keeps(uint64_t seed, uint64_t counter, uint64_t keys,
@@ -95,8 +109,8 @@ static inline int philox_dropout_keeps(uint64_t seed, uint64_t counter, uint64_t
   philox_rounds(7, seed,
                 counter + pair * philox_dropout_pair_counters(keys) + key / 16 * 2 + key % 8 / 4, 0,
                 words);
-  const uint32_t word = words[key % 4], left = (uint32_t)(query % 16 / 8 * 16 + key % 16 / 8 * 8);
-  return (word << left | word >> ((32 - left) & 31)) >= limit;
+  const uint32_t b = (uint32_t)(key % 4 * 4 + key % 16 / 8 * 2 + query % 16 / 8);
+  return philox_dropout_number(words, b) >= (uint64_t)limit << 8;
 }
 
 #endif

@@ -261,6 +261,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
 #if DROPOUT
       const long all_heads = KEYS_KEPT ? p.heads * p.groups : p.heads;
       const long matrix = t.batch * all_heads + head;
+      const ulong first_kept = FIRST_KEPT;
 #endif
 #if ADDS_QUERY
       __global float *sums =

@@ -35,8 +35,10 @@
 #define YOUR_TURN
 #endif
 
-// Turns scores into weights relative to the largest score so far; factor0 and factor1 are the factors for the
-// results so far.
+// Turns scores into weights relative to about the largest score so far; factor0 and factor1 are the factors
+// for the results so far. A larger score counts from weights of 2^LEAST_RISE on, so that the results of most
+// blocks need no factor.
+#define LEAST_RISE 8.0f
 #define SOFTEN                                                                              \
   {                                                                                         \
     float a0 = larger(s[0], s[1]), a1 = larger(s[2], s[3]), b0 = larger(s[4], s[5]),        \
@@ -53,8 +55,8 @@
     a1 = larger(a1, from_neighbour_float(a1, 1));                                           \
     a0 = larger(a0, from_neighbour_float(a0, 2));                                           \
     a1 = larger(a1, from_neighbour_float(a1, 2));                                           \
-    a0 = larger(a0, top0);                                                                  \
-    a1 = larger(a1, top1);                                                                  \
+    a0 = (a0 - top0) * unit > LEAST_RISE ? a0 : top0;                                       \
+    a1 = (a1 - top1) * unit > LEAST_RISE ? a1 : top1;                                       \
     const float shift0 = a0 == -INFINITY ? 0.0f : a0, shift1 = a1 == -INFINITY ? 0.0f : a1; \
     factor0 = fast_exp2((top0 - shift0) * unit);                                            \
     factor1 = fast_exp2((top1 - shift1) * unit);                                            \
@@ -75,7 +77,7 @@
     total0 = fma(total0, factor0, x0 + y0);                                                 \
     total1 = fma(total1, factor1, x1 + y1);                                                 \
   }
-// Masks block n, and drops weights of it.
+// Masks block n.
 #if MASK
 #define MASK_BLOCK(masked) ADD_MASK(n, mask, queries, keys, scale)
 #else
@@ -83,13 +85,26 @@
   if (masked) MASK_ROWS(n)
 #endif
 #if DROPOUT
-#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept + (ulong)(n * (BN / 8)), 1)
-#define DROP_WEIGHTS UNROLL for (int j = 0; j < BN / 8; ++j) DROP(s, j, KEPT_BITS(j))
+#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept, 4, n)
+#define PACK_KEPT(j, h) ALL_KEPT(PACK(s[(j)*4 + (h)*2], s[(j)*4 + (h)*2 + 1]), j, ACROSS_KEYS, h)
 #else
 #define DRAW_DROPOUT
-#define DROP_WEIGHTS
+#define PACK_KEPT(j, h) PACK(s[(j)*4 + (h)*2], s[(j)*4 + (h)*2 + 1])
 #endif
-#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
+// Where drawing is hidden best: products of 128 columns last longer.
+#if DEPTH == 128
+#define DRAW_EARLY DRAW_DROPOUT
+#define DRAW_LATE
+#else
+#define DRAW_EARLY
+#define DRAW_LATE DRAW_DROPOUT
+#endif
+// Packs weights, and drops those that are not kept.
+#define PACK_WEIGHTS                        \
+  UNROLL for (int j = 0; j < BN / 8; ++j) { \
+    w[2 * j] = PACK_KEPT(j, 0);             \
+    w[2 * j + 1] = PACK_KEPT(j, 1);         \
+  }
 // Computes the scores of block n and adds block n + 1 to the result. No product may be in flight at the end:
 // if accumulators are in flight across a loop's back edge, ptxas inserts a wait after every product.
 #define BLOCK(MASKED)                                         \
@@ -97,25 +112,27 @@
     barrier_wait(full_k + 8 * k_slot, k_phase);               \
     MY_TURN                                                   \
     SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4)); \
+    DRAW_EARLY                                                \
     barrier_wait(full_v + 8 * v_slot, v_phase);               \
-    ADD_ROWS(o, w, v_matrix + v_slot * (KV_BYTES >> 4));    \
+    ADD_ROWS(o, w, v_matrix + v_slot * (KV_BYTES >> 4));      \
     YOUR_TURN                                                 \
-    DRAW_DROPOUT                                              \
+    DRAW_LATE                                                 \
     ALL_BUT_ONE_DONE_OF(64, s);                               \
     RELEASE(empty_k + 8 * k_slot)                             \
     NEXT_SLOT(k_slot, k_phase)                                \
     MASK_BLOCK(MASKED)                                        \
     SOFTEN                                                    \
-    DROP_WEIGHTS                                              \
     ALL_DONE(OUTPUTS, o);                                     \
     RELEASE(empty_v + 8 * v_slot)                             \
     NEXT_SLOT(v_slot, v_phase)                                \
     PACK_WEIGHTS                                              \
-    UNROLL for (int j = 0; j < DEPTH / 8; ++j) {              \
-      o[j * 4] *= factor0;                                    \
-      o[j * 4 + 1] *= factor0;                                \
-      o[j * 4 + 2] *= factor1;                                \
-      o[j * 4 + 3] *= factor1;                                \
+    if (any_lane(factor0 != 1.0f || factor1 != 1.0f)) {       \
+      UNROLL for (int j = 0; j < DEPTH / 8; ++j) {            \
+        o[j * 4] *= factor0;                                  \
+        o[j * 4 + 1] *= factor0;                              \
+        o[j * 4 + 2] *= factor1;                              \
+        o[j * 4 + 3] *= factor1;                              \
+      }                                                       \
     }                                                         \
   }
 
@@ -241,7 +258,6 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
       NEXT_SLOT(k_slot, k_phase)
       MASK_BLOCK(CAUSAL || (n + 1) * BN > keys)
       SOFTEN
-      DROP_WEIGHTS
       PACK_WEIGHTS
       --n;
     }

@@ -54,36 +54,23 @@
   if (masked) MASK_CAUSAL(n)  \
   MASK_BEYOND
 #endif
-#define FIRST_KEPT(n) \
-  first_along_keys(p.scores, matrix, (n) * BN + quarter * 2, t.first + warpgroup * 64 + warp * 16)
-#define DRAW_DROPOUT DRAW_BLOCK(kept_along_keys, FIRST_KEPT(BLOCK_AT(k)), 4 * p.scores.pair_counters)
-#if DROPOUT
-#define PACK_WEIGHTS                                                                     \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                              \
-    const uint bits = KEPT_BITS(j);                                                      \
-    w[2 * j] = PACK(bits & 1 ? s[j * 4] : 0.0f, bits & 2 ? s[j * 4 + 1] : 0.0f);         \
-    w[2 * j + 1] = PACK(bits & 4 ? s[j * 4 + 2] : 0.0f, bits & 8 ? s[j * 4 + 3] : 0.0f); \
-  }
-#else
-#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
-#endif
-#define WEIGHTS                                                \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                    \
-    const float2 sum = STATISTICS_AT(j, 0);                    \
-    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum.x));         \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum.y)); \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum.x)); \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum.y)); \
-  }                                                            \
-  PACK_WEIGHTS                                                 \
-  ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4));    \
+#define FIRST_KEPT \
+  first_along_keys(p.scores, matrix, quarter * 2, t.first + warpgroup * 64 + warp * 16)
+#define DRAW_DROPOUT DRAW_BLOCK(kept_along_keys, first_kept, 16 * p.scores.pair_counters, BLOCK_AT(k))
+#define KEPT_AT ALONG_KEYS
+#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK_KEPT(s[2 * i], s[2 * i + 1]);
+#define WEIGHTS                                             \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                 \
+    const float2 sum = STATISTICS_AT(j, 0);                 \
+    WEIGHTS_OF(j, sum.x, sum.y, sum.x, sum.y)               \
+  }                                                         \
+  PACK_WEIGHTS                                              \
+  ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4)); \
   ALL_BUT_ONE_DONE_OF(SCORE_COUNT, e);
-#define GRADIENTS                                                                                          \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                \
-    const float2 delta = STATISTICS_AT(j, 64);                                                             \
-    DROP_GRADIENTS(j)                                                                                      \
-    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta.x), s[j * 4 + 1] * (e[j * 4 + 1] - delta.y));             \
-    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta.x), s[j * 4 + 3] * (e[j * 4 + 3] - delta.y)); \
+#define GRADIENTS                                         \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {               \
+    const float2 delta = STATISTICS_AT(j, 64);            \
+    GRADIENTS_OF(j, delta.x, delta.y, delta.x, delta.y)   \
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
@@ -93,32 +80,43 @@
 #define MASK_BLOCK(masked, n) \
   if (masked) MASK_ROWS(n)
 #endif
-#define FIRST_KEPT(n) (first_across_keys(p.scores, matrix, row) + (ulong)((n) * (BN / 8)))
-#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, FIRST_KEPT(BLOCK_AT(k)), 1)
-#define WEIGHTS                                               \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                   \
-    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum0));         \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum0)); \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum1)); \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum1)); \
-  }                                                           \
+#define KEPT_AT ACROSS_KEYS
+#define FIRST_KEPT first_across_keys(p.scores, matrix, row)
+#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept, 4, BLOCK_AT(k))
+#define WEIGHTS                                                                        \
+  UNROLL for (int j = 0; j < BN / 8; ++j) WEIGHTS_OF(j, sum0, sum0, sum1, sum1)        \
   ALL_DONE(SCORE_COUNT, e);
-#define GRADIENTS                                                                                        \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                              \
-    DROP_GRADIENTS(j)                                                                                    \
-    g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta0), s[j * 4 + 1] * (e[j * 4 + 1] - delta0));             \
-    g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta1), s[j * 4 + 3] * (e[j * 4 + 3] - delta1)); \
-  }
+#define GRADIENTS \
+  UNROLL for (int j = 0; j < BN / 8; ++j) GRADIENTS_OF(j, delta0, delta0, delta1, delta1)
 #endif
-#if DROPOUT
-#define DROP_GRADIENTS(j)                                          \
-  {                                                                \
-    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale; \
-    DROP(e, j, KEPT_BITS(j))                                       \
+
+// The weights of fragment j by the four elements' sums, and gradients of its scores by their deltas.
+#define WEIGHTS_OF(j, s0, s1, s2, s3)                                          \
+  {                                                                            \
+    s[(j)*4] = MARKED(fast_exp2(fma(s[(j)*4], unit, -(s0))), j, 0);            \
+    s[(j)*4 + 1] = MARKED(fast_exp2(fma(s[(j)*4 + 1], unit, -(s1))), j, 1);    \
+    s[(j)*4 + 2] = MARKED(fast_exp2(fma(s[(j)*4 + 2], unit, -(s2))), j, 2);    \
+    s[(j)*4 + 3] = MARKED(fast_exp2(fma(s[(j)*4 + 3], unit, -(s3))), j, 3);    \
   }
+#define GRADIENTS_OF(j, d0, d1, d2, d3)                                        \
+  {                                                                            \
+    g[(j)*2] = PACK(GRADIENT((j)*4, d0), GRADIENT((j)*4 + 1, d1));             \
+    g[(j)*2 + 1] = PACK(GRADIENT((j)*4 + 2, d2), GRADIENT((j)*4 + 3, d3));     \
+  }
+#if DROPOUT
+// Dropped weights have a negative sign: packed they become 0, and the sum of a weight and its absolute value
+// is twice the weight, or 0. So deltas are twice what they are (backward_rows.cl), and so are gradients. This
+// leaves the units for logic, of which there are half as many, one operation a weight.
+#define MARKED(v, j, i)                                                                       \
+  as_float(as_uint(v) |                                                                       \
+           (~kept_ones[(j) / 8] << (31 - KEPT_BIT(j, (i) % 2, KEPT_AT(j, (i) / 2))) & 0x80000000u))
+#define PACK_KEPT CAT(pack_positive_, TYPE)
+#define GRADIENT(i, delta) fma(s[i] + fabs(s[i]), e[i], -(fabs(s[i]) * (delta)))
 #else
 #undef DRAW_DROPOUT
 #define DRAW_DROPOUT
-#define DROP_GRADIENTS(j)
+#define MARKED(v, j, i) (v)
+#define PACK_KEPT PACK
+#define GRADIENT(i, delta) (s[i] * (e[i] - (delta)))
 #endif
 #endif

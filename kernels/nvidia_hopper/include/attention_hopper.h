@@ -140,21 +140,17 @@ INLINE int tile_number(__global uint *counter, int round) {
 #endif
 
 #if DROPOUT
-// Which elements of a block are kept: 4 bits for each j. `draw` is kept_across_keys or kept_along_keys,
-// `step` the counters from j to j + 1 (of 8 columns). Drawn while the block's products run.
-#define DRAW_BLOCK(draw, first, step)                                      \
-  uint kept_bits[BN / 64];                                                 \
-  UNROLL for (int i = 0; i < BN / 64; ++i) kept_bits[i] = 0;               \
-  UNROLL for (int j = 0; j < BN / 8; j += 4) kept_bits[j / 8] |=           \
-      draw(tiles, p.scores, (first) + (ulong)j * (ulong)(step)) << (j % 8 * 4);
-#define KEPT_BITS(j) (kept_bits[(j) / 8] >> ((j) % 8 * 4))
-// Sets to 0 what is not kept of numbers 4 j .. 4 j + 3.
-#define DROP(v, j, bits)                                \
-  {                                                     \
-    v[(j) * 4] = (bits)&1 ? v[(j) * 4] : 0.0f;          \
-    v[(j) * 4 + 1] = (bits)&2 ? v[(j) * 4 + 1] : 0.0f;  \
-    v[(j) * 4 + 2] = (bits)&4 ? v[(j) * 4 + 2] : 0.0f;  \
-    v[(j) * 4 + 3] = (bits)&8 ? v[(j) * 4 + 3] : 0.0f;  \
-  }
+// Which elements of block n are kept, a word for eight fragments. `draw` is kept_across_keys or
+// kept_along_keys, `step` the counters from a fragment to the fourth after it, `first` the lane's first one
+// in block 0. Drawn while the block's products run.
+#define DRAW_FOUR(draw, first, step, number) \
+  draw(tiles, p.scores, (first) + (ulong)(uint)(number) * (ulong)(uint)(step))
+#define DRAW_BLOCK(draw, first, step, n)                                            \
+  uint kept_ones[BN / 64];                                                          \
+  UNROLL for (int i = 0; i < BN / 64; ++i)                                          \
+    kept_ones[i] =                                                                  \
+        permute_bytes(DRAW_FOUR(draw, first, step, (n) * (BN / 32) + i * 2),        \
+                      DRAW_FOUR(draw, first, step, (n) * (BN / 32) + i * 2 + 1), 0x5410);
+#define ALL_KEPT(pair, j, at, h) ((pair) & KEPT_PAIR(kept_ones[(j) / 8], j, at(j, h)))
 #endif
 #endif

@@ -29,7 +29,7 @@ typedef struct {
   tk_i64 kept_rows, streamed_rows, depth;
   tk_i64 padded;                        // queries of a head in the statistics, a multiple of 128
   tk_i64 all_heads, row_tiles, tiles, bundle;
-  tk_u64 scale, scale_log2;             // of the scores, and times log2(e): bits
+  tk_u64 scale, scale_log2;             // of gradients of scores; of scores, times log2(e): bits
   tk_i64 wanted[2];
   tk_i64 mask_in_pairs;                 // as above; where queries are kept
   AttentionParams scores;               // mask and dropout
@@ -38,10 +38,11 @@ typedef struct {
   FlashTensor out, grad;
   tk_i64 heads, queries, padded, depth;
   tk_i64 with_query;                    // 1: the sums of the query's gradient become 0
+  tk_u64 delta_factor;                  // 2 (1 - p) with dropout, or 1; bits
 } AttentionHopperRowsParams;
 typedef struct {
   FlashTensor out;
   tk_i64 heads, queries, padded, depth;
-  tk_u64 scale;                         // of the scores: bits
+  tk_u64 scale;                         // of gradients of scores: bits
 } AttentionHopperQueryParams;
 #endif

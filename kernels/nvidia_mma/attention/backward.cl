@@ -12,6 +12,11 @@
 #include "attention_mma.h"
 
 #define IS_KEYS (PASS == 0)  // rows are keys, columns queries
+#if IS_KEYS
+#define KEPT_AT ALONG_KEYS
+#else
+#define KEPT_AT ACROSS_KEYS
+#endif
 
 // What is streamed: a block's rows of two operands and, of queries, log-sum-exp and delta in pairs.
 typedef struct {
@@ -28,7 +33,7 @@ INLINE void bring_block(__local uchar *tiles, uint to, const Streamed o, int fir
     const uint at = get_local_id(0) * CHUNK;
     __global const char *from = (__global const char *)(o.statistics + first) + at;
 #if ASYNC
-    copy_chunk(tiles, to + 2 * BN * ROW_BYTES + at, from, CHUNK);
+    copy_whole_chunk(tiles, to + 2 * BN * ROW_BYTES + at, from);
 #else
     store_chunk(tiles, to + 2 * BN * ROW_BYTES + at, load_chunk(from, CHUNK));
 #endif
@@ -159,19 +164,16 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
 #endif
 #if DROPOUT
     const long matrix = (long)batch * heads + head;
-    uint kept_bits[(FRAGMENTS_N + 7) / 8][FRAGMENTS_M];  // 4 of each fragment
-    OFTEN for (int j = 0; j < FRAGMENTS_N; j += 8)
-      OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) kept_bits[j / 8][i] = 0;
+    uint kept_ones[(FRAGMENTS_N + 3) / 4][FRAGMENTS_M];
     FOR_FOURS {
 #if IS_KEYS
       const int query = block_first + j * 8 + (lane & 3) * 2;
-      const uint drawn = kept_along_keys(
+      kept_ones[j / 4][i] = kept_along_keys(
           tiles, p.scores, first_along_keys(p.scores, matrix, query, first + warp_row + i * 16));
 #else
-      const uint drawn = kept_across_keys(
+      kept_ones[j / 4][i] = kept_across_keys(
           tiles, p.scores, first_across_keys(p.scores, matrix, row + i * 16) + block_first / 8 + j);
 #endif
-      kept_bits[j / 8][i] |= drawn << (j % 8 * 4);
     }
 #endif
     FOR_FRAGMENTS {
@@ -190,9 +192,8 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
       float4 gradient = d[j][i];
       s[j][i] = w;
 #if DROPOUT
-      const uint kept_ones = kept_bits[j / 8][i] >> (j % 8 * 4);
-      s[j][i] = KEEP(w, kept_ones, 0.0f);
-      gradient = KEEP(gradient * kept_scale, kept_ones, 0.0f);
+      s[j][i] = KEEP(w, kept_ones[j / 4][i], j % 4, KEPT_AT);
+      gradient = KEEP(gradient, kept_ones[j / 4][i], j % 4, KEPT_AT);
 #endif
       d[j][i] = w * (gradient - delta);
     }
@@ -202,14 +203,14 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
     add_products(tiles, out0, d, at_0);
   }
   float4 factor[FRAGMENTS_M];
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) factor[i] = (float4)(as_float((uint)p.scale));
+  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) factor[i] = (float4)(as_float((uint)p.scale) * kept_scale);
   if (p.wanted[0])
-    store_results(out0, factor, head_of(out0_base, out0_offset, p.out[0], batch, kept_head), p.out[0].row,
-                  row, kept_rows, p.depth);
+    store_results(tiles, out0, factor, head_of(out0_base, out0_offset, p.out[0], batch, kept_head),
+                  p.out[0].row, row, kept_rows, p.depth);
 #if IS_KEYS
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) factor[i] = (float4)(kept_scale);
   if (p.wanted[1])
-    store_results(out1, factor, head_of(out1_base, out1_offset, p.out[1], batch, kept_head), p.out[1].row,
-                  row, kept_rows, p.width);
+    store_results(tiles, out1, factor, head_of(out1_base, out1_offset, p.out[1], batch, kept_head),
+                  p.out[1].row, row, kept_rows, p.width);
 #endif
 }

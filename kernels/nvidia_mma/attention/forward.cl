@@ -150,7 +150,7 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
     FOR_FOURS {
       const ulong first_kept = first_across_keys(p.scores, z, row + i * 16);
       const uint kept_ones = kept_across_keys(tiles, p.scores, first_kept + n * (BN / 8) + j);
-      UNROLL for (int u = 0; u < 4; ++u) s[j + u][i] = KEEP(s[j + u][i], kept_ones >> (4 * u), 0.0f);
+      UNROLL for (int u = 0; u < 4; ++u) s[j + u][i] = KEEP(s[j + u][i], kept_ones, u, ACROSS_KEYS);
     }
 #endif
     add_products(tiles, o, s, at_value);
@@ -174,5 +174,5 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
     factor[i] = (float4)(part[0], part[0], part[1], part[1]);
   }
   __global ushort *to = head_of(out_base, out_offset, p.out, batch, head);
-  store_results(o, factor, to, p.out.row, row, queries, p.width);
+  store_results(tiles, o, factor, to, p.out.row, row, queries, p.width);
 }

@@ -17,7 +17,7 @@ typedef float T;
 #define WARP_ROWS (16 * FRAGMENTS_M)
 #define BM (WARPS * WARP_ROWS)
 #define ROW_BYTES (2 * DEPTH)
-#include "mma.h"
+#include "mma_results.h"
 
 #define ROW_CHUNKS (ROW_BYTES / CHUNK)
 #define FRAGMENTS_N (BN / 8)     // across a block of scores
@@ -75,14 +75,20 @@ INLINE int bytes_of(const Rows r, int first, int item, int i) {
 INLINE void bring_rows(__local uchar *tiles, uint to, const Rows r, int first, int count) {
   int item = get_local_id(0);
   HIDE(item)
-  OFTEN for (int i = 0; i < COPIES(count); ++i) {
 #if ASYNC
-    copy_chunk(tiles, to + PLACE_OF(item, i), source_of(r, first, item, i), bytes_of(r, first, item, i));
+  if (r.bytes % CHUNK == 0) {
+    OFTEN for (int i = 0; i < COPIES(count); ++i)
+      copy_chunk(tiles, to + PLACE_OF(item, i), source_of(r, first, item, i),
+                 bytes_of(r, first, item, i) > 0 ? CHUNK : 0);
+  } else {
+    OFTEN for (int i = 0; i < COPIES(count); ++i)
+      copy_chunk(tiles, to + PLACE_OF(item, i), source_of(r, first, item, i), bytes_of(r, first, item, i));
+  }
 #else
+  OFTEN for (int i = 0; i < COPIES(count); ++i)
     store_chunk(tiles, to + PLACE_OF(item, i),
                 load_chunk(source_of(r, first, item, i), bytes_of(r, first, item, i)));
 #endif
-  }
 }
 
 // ---- Products
@@ -130,31 +136,17 @@ INLINE void add_products(__local uchar *tiles, float4 d[][FRAGMENTS_M], float4 s
 
 // ---- Results
 
-INLINE void store_pair(__global ushort *to, bool aligned, int left, float x, float y) {
-  const uint pair = pair_from(x, y);
-  if (aligned && left > 1) *(__global uint *)to = pair;
-  else {
-    if (left > 0) to[0] = (ushort)pair;
-    if (left > 1) to[1] = (ushort)(pair >> 16);
-  }
-}
-
 // Stores the lane's numbers of the warp's rows, fragment i times factor[i]; `row` is the lane's first one of
 // `count`, `to` the head's first row, `step` elements lie between rows.
-INLINE void store_results(float4 d[][FRAGMENTS_M], const float4 *factor, __global ushort *to, long step,
-                          int row, int count, int depth) {
-  const int first = (get_local_id(0) & 3) * 2;
+INLINE void store_results(__local uchar *tiles, float4 d[][FRAGMENTS_M], const float4 *factor,
+                          __global ushort *to, long step, int row, int count, int depth) {
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int h = 0; h < 2; ++h) {
       const int r = row + i * 16 + h * 8;
-      if (r >= count) continue;
-      __global ushort *line = to + r * step;
-      const bool aligned = ((size_t)line & 3) == 0;
-      OFTEN for (int j = 0; j < FRAGMENTS_D; ++j) {
-        const int c = j * 8 + first;
-        const float4 v = d[j][i] * factor[i];
-        store_pair(line + c, aligned, depth - c, h ? v.z : v.x, h ? v.w : v.y);
-      }
+      float2 v[FRAGMENTS_D];
+      OFTEN for (int j = 0; j < FRAGMENTS_D; ++j)
+        v[j] = h ? d[j][i].zw * factor[i].zw : d[j][i].xy * factor[i].xy;
+      store_row(tiles, to + r * step, 1, r < count ? depth : 0, v, FRAGMENTS_D);
     }
 }
 INLINE __global ushort *head_of(__global void *base, ulong offset, const FlashTensor t, long batch,
@@ -174,8 +166,9 @@ INLINE float float_from_neighbour(__local uchar *tiles, float v, uint across) {
 #define MASKED_AT(s, mask, at) WITH_MASK(s, LOAD(M, mask, at))
 #endif
 #if DROPOUT
-#define KEEP(v, bits, otherwise)                                            \
-  (float4)((bits)&1 ? (v).x : (otherwise), (bits)&2 ? (v).y : (otherwise), \
-           (bits)&4 ? (v).z : (otherwise), (bits)&8 ? (v).w : (otherwise))
+// Elements of fragment j, or 0 where `kept` says so in its bits `at`.
+#define KEEP(v, kept, j, at)                                                                  \
+  (float4)(IS_KEPT(kept, j, 0, at(j, 0)) ? (v).x : 0, IS_KEPT(kept, j, 1, at(j, 0)) ? (v).y : 0, \
+           IS_KEPT(kept, j, 0, at(j, 1)) ? (v).z : 0, IS_KEPT(kept, j, 1, at(j, 1)) ? (v).w : 0)
 #endif
 #endif

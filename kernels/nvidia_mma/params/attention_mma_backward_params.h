@@ -17,5 +17,6 @@ typedef struct {
 typedef struct {
   FlashTensor out, grad;
   tk_i64 heads, queries, padded, width;
+  tk_u64 kept;  // 1 - p of dropout, bits
 } AttentionMmaRowsParams;
 #endif

@@ -2,11 +2,11 @@
 // one pass, or, if bits must be the same in every run or not all are wanted, those of key and value
 // in one and that of query in another (kernels/nvidia_hopper/attention/backward.cl).
 #include <array>
-#include <cstring>
 
 #include "attention.h"
 #include "call/divide_up.h"
 #include "call/proofs.h"
+#include "call/scalar_bits.h"
 #include "kernels/nvidia_hopper/attention.h"
 #include "nvidia_hopper/provider.h"
 #include "ops/attention/vector_operand.h"
@@ -22,11 +22,10 @@ constexpr size_t kShapes = 4;           // depth 64 or 128, in one pass or two
 constexpr int64_t kRowsItems = 256, kQueryItems = 128;
 constexpr int64_t kCounterBytes = sizeof(uint32_t);
 
-uint64_t bits(double number) {
-  const auto single = static_cast<float>(number);
-  uint32_t word = 0;
-  std::memcpy(&word, &single, sizeof word);
-  return word;
+uint64_t bits(double number) { return slot_bits(static_cast<float>(number)); }
+// With dropout, of gradients of scores (GRADIENT in attention_backward_scores.h).
+double delta_factor(const attention::FusedProblem& p) {
+  return p.block.dropout > 0 ? 2 * (1 - p.block.dropout) : 1;
 }
 int64_t padded_rows(const attention::FusedProblem& p) {
   return divide_up(p.queries, kTileRows) * kTileRows;
@@ -52,7 +51,8 @@ void make_statistics(const OpCall& call, const Passes& b) {
                                          b.p.queries,
                                          padded_rows(b.p),
                                          b.p.depth,
-                                         b.sums.has_value()};
+                                         b.sums.has_value(),
+                                         bits(delta_factor(b.p))};
   const int64_t heads = b.p.batch * b.p.heads;
   call.launch(kernels::nvidia_hopper::attention::backward_rows::attention_hopper_rows,
               Defines().type(define::TYPE, b.v.kind.type).set(define::DEPTH, b.v.depth),
@@ -91,7 +91,7 @@ AttentionHopperBackwardParams pass_params(const Passes& b, HopperPass pass) {
   const int64_t row_bytes = problem.depth * (pass == HopperPass::All ? 12 : 4);
   p.bundle = hopper_bundle(p.all_heads, p.streamed_rows * row_bytes * (keeps_keys ? p.groups : 1),
                            keeps_keys ? 1 : p.groups);
-  p.scale = bits(problem.scale);
+  p.scale = bits(problem.scale / delta_factor(problem));
   p.scale_log2 = bits(problem.scale * kLog2E);
   p.wanted[0] = problem.outs[keeps_keys ? 1 : 0].wanted();
   p.wanted[1] = problem.outs[2].wanted();
@@ -128,8 +128,9 @@ void run_pass(const OpCall& call, const Passes& b, HopperPass pass) {
 
 void finish_query(const OpCall& call, const Passes& b) {
   const attention::OutputPlace& out = b.p.outs[0];
-  const AttentionHopperQueryParams params{attention::strides_of(out), b.p.heads, b.p.queries,
-                                          padded_rows(b.p),           b.p.depth, bits(b.p.scale)};
+  const AttentionHopperQueryParams params{
+      attention::strides_of(out), b.p.heads, b.p.queries,
+      padded_rows(b.p),           b.p.depth, bits(b.p.scale / delta_factor(b.p))};
   const int64_t block = b.v.streamed_rows(HopperPass::All);
   call.launch(kernels::nvidia_hopper::attention::backward_query::attention_hopper_query,
               Defines()
@@ -192,11 +193,11 @@ void run(const OpCall& call, const attention::FusedProblem& p, const HopperBackw
 
 }  // namespace
 
-// Two results leave few registers; so do masks and random numbers.
+// Two results leave few registers; so do masks.
 int64_t HopperBackward::streamed_rows(HopperPass pass) const {
-  const bool is_plain = kind.mask == attention::MaskKind::None && !kind.dropout;
+  const bool masks = kind.mask != attention::MaskKind::None, is_plain = !masks && !kind.dropout;
   const bool two_results = pass != HopperPass::Query;
-  const bool small = two_results ? depth == 128 || !is_plain : depth == 128 && !is_plain;
+  const bool small = two_results ? depth == 128 || masks : depth == 128 && !is_plain;
   return small ? 64 : 128;
 }
 

@@ -6,6 +6,7 @@
 #include "attention_mma_backward_params.h"
 #include "call/divide_up.h"
 #include "call/proofs.h"
+#include "call/scalar_bits.h"
 #include "kernels/nvidia_mma/attention.h"
 #include "nvidia_mma/provider.h"
 
@@ -125,8 +126,13 @@ void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
       grad(call, operands.grad, kVector), out(call, operands.out, kVector);
   const int64_t rows = p.batch * p.heads * padded_rows(p);
   const Scratch statistics = call.scratch(static_cast<uint64_t>(rows) * 2 * sizeof(float));
-  const AttentionMmaRowsParams params{out.strides(), grad.strides(), p.heads,
-                                      p.queries,     padded_rows(p), p.width};
+  const AttentionMmaRowsParams params{out.strides(),
+                                      grad.strides(),
+                                      p.heads,
+                                      p.queries,
+                                      padded_rows(p),
+                                      p.width,
+                                      slot_bits(static_cast<float>(1 - p.block.dropout))};
   call.launch(kernels::nvidia_mma::attention::backward_rows::attention_mma_rows,
               Defines()
                   .type(define::TYPE, v.kind.type)
