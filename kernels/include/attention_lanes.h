@@ -17,8 +17,8 @@
 
 // ---- Dropout: the 16 weights of a counter are of two rows, 8 apart, of each 4 keys of a fragment and the 4
 // that are 8 further. Lanes that need parts of the same counters draw one each, and exchange them. The
-// functions tell in 16 bits which elements of four adjacent fragments are kept: in byte j / 2 those of
-// fragments j, in its lower half those of the lane's first column, in the other of the second; there bit
+// functions tell in 16 bits which elements of four adjacent fragments are kept: those of fragment j in byte
+// j / 2, in its lower half those of the lane's first column, in the upper one those of the second; there bit
 // ACROSS_KEYS(j, h) or ALONG_KEYS(j, h) is that of row h (0, or 1: 8 rows further).
 #if DROPOUT
 #define ACROSS_KEYS(j, h) ((j) % 2 * 2 + (h))
@@ -29,8 +29,8 @@
 // A word's mask for a row's pair of 16-bit elements.
 #define KEPT_PAIR(kept, j, at) \
   permute_bytes((kept) << (7 - (at)), (kept) << (3 - (at)), 0xCC88 + (j) % 8 / 2 * 0x1111)
-// Of the words of two lanes, with one's own in the half that `second` says: of both the byte that `second`
-// says, twice.
+// A byte of both words of two lanes, the first lane's first, and both once more: byte 2 for the first lane,
+// byte 3 for the `second`.
 INLINE uint same_bytes(uint mine, uint theirs, bool second) {
   return permute_bytes(mine, theirs, second ? 0x3737 : 0x6262);
 }

@@ -67,10 +67,10 @@
   PACK_WEIGHTS                                              \
   ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4)); \
   ALL_BUT_ONE_DONE_OF(SCORE_COUNT, e);
-#define GRADIENTS                                         \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {               \
-    const float2 delta = STATISTICS_AT(j, 64);            \
-    GRADIENTS_OF(j, delta.x, delta.y, delta.x, delta.y)   \
+#define GRADIENTS                                       \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {             \
+    const float2 delta = STATISTICS_AT(j, 64);          \
+    GRADIENTS_OF(j, delta.x, delta.y, delta.x, delta.y) \
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
@@ -83,32 +83,32 @@
 #define KEPT_AT ACROSS_KEYS
 #define FIRST_KEPT first_across_keys(p.scores, matrix, row)
 #define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept, 4, BLOCK_AT(k))
-#define WEIGHTS                                                                        \
-  UNROLL for (int j = 0; j < BN / 8; ++j) WEIGHTS_OF(j, sum0, sum0, sum1, sum1)        \
+#define WEIGHTS                                                                 \
+  UNROLL for (int j = 0; j < BN / 8; ++j) WEIGHTS_OF(j, sum0, sum0, sum1, sum1) \
   ALL_DONE(SCORE_COUNT, e);
 #define GRADIENTS \
   UNROLL for (int j = 0; j < BN / 8; ++j) GRADIENTS_OF(j, delta0, delta0, delta1, delta1)
 #endif
 
 // The weights of fragment j by the four elements' sums, and gradients of its scores by their deltas.
-#define WEIGHTS_OF(j, s0, s1, s2, s3)                                          \
-  {                                                                            \
-    s[(j)*4] = MARKED(fast_exp2(fma(s[(j)*4], unit, -(s0))), j, 0);            \
-    s[(j)*4 + 1] = MARKED(fast_exp2(fma(s[(j)*4 + 1], unit, -(s1))), j, 1);    \
-    s[(j)*4 + 2] = MARKED(fast_exp2(fma(s[(j)*4 + 2], unit, -(s2))), j, 2);    \
-    s[(j)*4 + 3] = MARKED(fast_exp2(fma(s[(j)*4 + 3], unit, -(s3))), j, 3);    \
+#define WEIGHTS_OF(j, s0, s1, s2, s3)                                       \
+  {                                                                         \
+    s[(j)*4] = MARKED(fast_exp2(fma(s[(j)*4], unit, -(s0))), j, 0);         \
+    s[(j)*4 + 1] = MARKED(fast_exp2(fma(s[(j)*4 + 1], unit, -(s1))), j, 1); \
+    s[(j)*4 + 2] = MARKED(fast_exp2(fma(s[(j)*4 + 2], unit, -(s2))), j, 2); \
+    s[(j)*4 + 3] = MARKED(fast_exp2(fma(s[(j)*4 + 3], unit, -(s3))), j, 3); \
   }
-#define GRADIENTS_OF(j, d0, d1, d2, d3)                                        \
-  {                                                                            \
-    g[(j)*2] = PACK(GRADIENT((j)*4, d0), GRADIENT((j)*4 + 1, d1));             \
-    g[(j)*2 + 1] = PACK(GRADIENT((j)*4 + 2, d2), GRADIENT((j)*4 + 3, d3));     \
+#define GRADIENTS_OF(j, d0, d1, d2, d3)                                    \
+  {                                                                        \
+    g[(j)*2] = PACK(GRADIENT((j)*4, d0), GRADIENT((j)*4 + 1, d1));         \
+    g[(j)*2 + 1] = PACK(GRADIENT((j)*4 + 2, d2), GRADIENT((j)*4 + 3, d3)); \
   }
 #if DROPOUT
 // Dropped weights have a negative sign: packed they become 0, and the sum of a weight and its absolute value
 // is twice the weight, or 0. So deltas are twice what they are (backward_rows.cl), and so are gradients. This
 // leaves the units for logic, of which there are half as many, one operation a weight.
-#define MARKED(v, j, i)                                                                       \
-  as_float(as_uint(v) |                                                                       \
+#define MARKED(v, j, i) \
+  as_float(as_uint(v) | \
            (~kept_ones[(j) / 8] << (31 - KEPT_BIT(j, (i) % 2, KEPT_AT(j, (i) / 2))) & 0x80000000u))
 #define PACK_KEPT CAT(pack_positive_, TYPE)
 #define GRADIENT(i, delta) fma(s[i] + fabs(s[i]), e[i], -(fabs(s[i]) * (delta)))

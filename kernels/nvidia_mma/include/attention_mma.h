@@ -22,7 +22,7 @@ typedef float T;
 #define ROW_CHUNKS (ROW_BYTES / CHUNK)
 #define FRAGMENTS_N (BN / 8)     // across a block of scores
 #define FRAGMENTS_D (DEPTH / 8)  // across a result
-#define FOR_FRAGMENTS                       \
+#define FOR_FRAGMENTS                         \
   OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) \
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
 #define FOR_FOURS                                \
@@ -167,7 +167,7 @@ INLINE float float_from_neighbour(__local uchar *tiles, float v, uint across) {
 #endif
 #if DROPOUT
 // Elements of fragment j, or 0 where `kept` says so in its bits `at`.
-#define KEEP(v, kept, j, at)                                                                  \
+#define KEEP(v, kept, j, at)                                                                     \
   (float4)(IS_KEPT(kept, j, 0, at(j, 0)) ? (v).x : 0, IS_KEPT(kept, j, 1, at(j, 0)) ? (v).y : 0, \
            IS_KEPT(kept, j, 0, at(j, 1)) ? (v).z : 0, IS_KEPT(kept, j, 1, at(j, 1)) ? (v).w : 0)
 #endif

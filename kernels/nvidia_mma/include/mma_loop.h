@@ -27,16 +27,16 @@
 #else
 #define FRAGMENTS_HELD 1
 #endif
-// Multiplies buffer `stage`, and copies the operands of a later one to buffer `free_stage` if there `is` one,
-// all of whose chunks are `whole`.
+// Multiplies buffer `stage`. Operands of a later one are copied to buffer `free_stage` if it `copies` at all;
+// `whole`: none of their chunks ends early or does not exist.
 INLINE void sum_buffer(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fragments *f, Operands *o, int stage,
-                       int free_stage, bool is, bool whole, int row, int column) {
+                       int free_stage, bool copies, bool whole, int row, int column) {
   const uint ring = PLACE(tiles);
   const int lane = get_local_id(0) & 31;
 #if !AHEAD
   ARRIVED
 #endif
-  if (is) copy_operands(tiles, BUFFER(free_stage), o, whole);
+  if (copies) copy_operands(tiles, BUFFER(free_stage), o, whole);
   COMMIT_COPIES
   OFTEN for (int s = 0; s < STEPS; ++s) {
 #if AHEAD
