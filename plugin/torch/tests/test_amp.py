@@ -45,8 +45,31 @@ FLOAT32 = {
     "nll_loss": lambda x: F.nll_loss(x, torch.tensor([1, 0, 2], device="ocl")),
 }
 
+# Operators in no list that are made of some that are in one.
+COMPOSITES = {
+    "matrix_exp": lambda: torch.matrix_exp(on_ocl(5, 5)),
+    "pinv": lambda: torch.linalg.pinv(on_ocl(5, 3)),
+    "lstsq": lambda: torch.linalg.lstsq(on_ocl(6, 3), on_ocl(6, 2)).solution,
+    "ormqr": lambda: torch.ormqr(*torch.geqrf(on_ocl(4, 4)), on_ocl(4, 3)),
+    "mm to float32": lambda: torch.mm(
+        on_ocl(3, 4, dtype=torch.bfloat16),
+        on_ocl(4, 2, dtype=torch.bfloat16),
+        out_dtype=torch.float32,
+    ),
+    "int_mm": lambda: torch._int_mm(*[torch.full((17, 17), 101).to("ocl", torch.int8)] * 2),
+}
+
 
 class Autocast(unittest.TestCase):
+    def test_composites(self) -> None:
+        for name, call in COMPOSITES.items():
+            with self.subTest(name=name):
+                want = call()
+                with torch.autocast("ocl", dtype=torch.bfloat16):
+                    got = call()
+                self.assertEqual(got.dtype, want.dtype)
+                self.assertTrue(torch.equal(got.cpu(), want.cpu()))
+
     def test_lower_precision(self) -> None:
         for dtype in HALVES:
             for name, call in LOWER.items():

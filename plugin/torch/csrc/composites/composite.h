@@ -28,6 +28,12 @@ inline at::Tensor in_format_of(const at::Tensor& like, const at::Tensor& result)
   return result.contiguous(like.suggest_memory_format());
 }
 
+// While it lives, products and sums keep the types of their arguments. Autocast has decided about a
+// composite before it begins, and must not round what it computes with to 16 bits.
+struct BelowAutocast {
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::DispatchKey::AutocastPrivateUse1};
+};
+
 // Writes `result` to the tensor of an out form: checks, resizes and converts as ATen does.
 inline at::Tensor& deliver(at::Tensor& out, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",

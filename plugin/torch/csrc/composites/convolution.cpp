@@ -21,6 +21,7 @@ Tensor dilated(const Tensor& self, const Tensor& weight, IntArrayRef kernel,
                IntArrayRef dilation) {
   check_kernel(weight, kernel);
   const std::vector<int64_t> zeros(kernel.size(), 0);
+  const BelowAutocast guard;
   return at::convolution(self, weight, bias, stride, padding, dilation, false, zeros, 1);
 }
 
@@ -36,6 +37,7 @@ Tensor depthwise(const Tensor& self, const Tensor& weight, IntArrayRef kernel,
   check_kernel(weight, kernel);
   const std::vector<int64_t> zeros(kernel.size(), 0);
   const int64_t groups = self.size(self.dim() - static_cast<int64_t>(kernel.size()) - 1);
+  const BelowAutocast guard;
   return at::convolution(self, weight, bias, stride, padding, dilation, false, zeros, groups);
 }
 const Tensor& depthwise_out(const Tensor& self, const Tensor& weight, IntArrayRef kernel,
@@ -50,6 +52,7 @@ Tensor transposed(const Tensor& self, const Tensor& weight, IntArrayRef kernel,
                   const MaybeTensor& bias, IntArrayRef stride, IntArrayRef padding,
                   IntArrayRef output_padding, IntArrayRef dilation) {
   check_kernel(weight, kernel);
+  const BelowAutocast guard;
   return at::convolution(self, weight, bias, stride, padding, dilation, true, output_padding, 1);
 }
 
@@ -58,6 +61,7 @@ Three undilated_backward(const Tensor& grad, const Tensor& self, const Tensor& w
                          std::array<bool, 3> mask) {
   check_kernel(weight, kernel);
   const std::vector<int64_t> bias{weight.size(0)}, ones(kernel.size(), 1), zeros(kernel.size(), 0);
+  const BelowAutocast guard;
   return at::convolution_backward(grad, self, weight, bias, stride, padding, ones, false, zeros, 1,
                                   mask);
 }

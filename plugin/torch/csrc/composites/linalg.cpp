@@ -244,6 +244,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
   TORCH_CHECK(other.scalar_type() == input.scalar_type(), name,
               "Expected input and other to have the same dtype, but input has dtype ",
               input.scalar_type(), " and other has dtype ", other.scalar_type());
+  const BelowAutocast guard;
   const Tensor padded = at::constant_pad_nd(input.narrow(-1, 0, count), {0, size - count});
   const Tensor q = at::linalg_householder_product(padded, tau);
   const Tensor used = transpose ? q.mH() : q;
@@ -309,6 +310,7 @@ Tensor matrix_exp(const Tensor& self) {
   at::native::checkFloatingOrComplex(self, "linalg.matrix_exp");
   if (self.numel() == 0) return at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.size(-1) == 1) return self.exp();
+  const BelowAutocast guard;
   const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
   const Tensor a =
       (narrow ? self.to(at::kFloat) : self).reshape({-1, self.size(-2), self.size(-1)});

@@ -18,21 +18,25 @@ void check_type(const Tensor& factor, at::ScalarType type) {
 }
 
 Tensor mm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
+  const BelowAutocast guard;
   check_type(self, type);
   return at::mm(self.to(type), other.to(type));
 }
 Tensor bmm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
+  const BelowAutocast guard;
   check_type(self, type);
   return at::bmm(self.to(type), other.to(type));
 }
 // The addend has the type of the factors, or that of the result.
 Tensor addmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
                 const Scalar& beta, const Scalar& alpha) {
+  const BelowAutocast guard;
   check_type(a, type);
   return at::addmm(self.to(type), a.to(type), b.to(type), beta, alpha);
 }
 Tensor baddbmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
                   const Scalar& beta, const Scalar& alpha) {
+  const BelowAutocast guard;
   check_type(a, type);
   return at::baddbmm(self.to(type), a.to(type), b.to(type), beta, alpha);
 }
@@ -75,6 +79,7 @@ Tensor int_mm(const Tensor& self, const Tensor& other) {
 
 // Weights [N, K] of 8 bits, with a scale for each of the N results.
 Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
+  const BelowAutocast guard;
   TORCH_CHECK(self.dim() == 2 && weight.dim() == 2 && self.size(1) == weight.size(1),
               "_weight_int8pack_mm: expected matrices [M, K] and [N, K], got ", self.sizes(),
               " and ", weight.sizes());
@@ -87,6 +92,7 @@ Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& sc
 
 // result[s] = the sum over t of coefficients[s, t] input[t]
 Tensor linear_combination(const Tensor& input, const Tensor& coefficients) {
+  const BelowAutocast guard;
   TORCH_CHECK(input.dim() > 0 && input.numel() > 0 && coefficients.dim() == 2 &&
                   coefficients.size(1) == input.size(0),
               "_compute_linear_combination: input of size ", input.sizes(),

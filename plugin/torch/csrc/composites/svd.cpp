@@ -48,6 +48,7 @@ double default_limit(const Tensor& a) {
 // not compute in float64, they are made in the matrices' own type.
 Tensor pinv(const Tensor& a, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol,
             bool hermitian) {
+  const BelowAutocast guard;
   if (a.dim() < 2 || a.scalar_type() == at::kDouble || a.scalar_type() == at::kComplexDouble ||
       !lacks_float64(a))
     return at::native::linalg_pinv(a, atol, rtol, hermitian);
@@ -129,6 +130,7 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
   TORCH_CHECK(
       by_values || method == "gels" || method == "gelsy",
       "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
+  const BelowAutocast guard;
   const Solution found = method == "gels"
                              ? solve_by_qr(a, right)
                              : solve_by_svd(a, right, limit.value_or(default_limit(a)));
