@@ -160,6 +160,14 @@ class Products(Case):
         a = torch.randint(-128, 128, (17, 24)).to(torch.int8)
         b = torch.randint(-128, 128, (24, 8)).to(torch.int8)
         self.same(torch._int_mm, a, b)
+        for low, high, dtype in ((-128, 128, torch.int8), (0, 256, torch.uint8)):
+            for terms in (0, 1, 256, 257, 1024, 1025, 3000):
+                left = torch.randint(low, high, (19, terms)).to(dtype)
+                right = torch.randint(-128, 128, (terms, 9)).to(torch.int8)
+                left[:3], right[:, :2] = (-128 if low else 255), -128  # the largest sums
+                got = torch._int_mm(left.to("ocl"), right.to("ocl"))
+                self.assertEqual(got.dtype, torch.int32)
+                self.assertTrue(torch.equal(got.cpu().long(), left.long() @ right.long()), terms)
         with self.assertRaisesRegex(RuntimeError, "int8 or uint8"):
             torch._int_mm(a.float().to("ocl"), b.to("ocl"))
         x = torch.randn(5, 24).bfloat16()

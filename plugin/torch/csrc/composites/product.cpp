@@ -62,6 +62,27 @@ Tensor& addmm_activation_out(const Tensor& self, const Tensor& a, const Tensor& 
 }
 
 // ---- integers of 8 bits
+int64_t largest_magnitude(const Tensor& bytes) {
+  return bytes.scalar_type() == at::kByte ? 255 : 128;
+}
+
+// Sums of products of bytes up to 2^24 are exact in float32, in any order and by any kernel: so are
+// those of some hundred terms, which matrix units multiply many times as fast as integers.
+Tensor exact_product(const Tensor& self, const Tensor& other) {
+  const BelowAutocast guard;
+  constexpr int64_t kExact = 1 << 24, kLine = 256;  // lines of whole vectors
+  const int64_t most = kExact / (largest_magnitude(self) * largest_magnitude(other));
+  const int64_t step = most / kLine * kLine, terms = self.size(1);
+  const Tensor a = self.to(at::kFloat), b = other.to(at::kFloat);
+  Tensor sum = at::mm(a.narrow(1, 0, std::min(step, terms)), b.narrow(0, 0, std::min(step, terms)))
+                   .to(at::kInt);
+  for (int64_t first = step; first < terms; first += step) {
+    const int64_t count = std::min(step, terms - first);
+    sum.add_(at::mm(a.narrow(1, first, count), b.narrow(0, first, count)).to(at::kInt));
+  }
+  return sum;
+}
+
 Tensor int_mm(const Tensor& self, const Tensor& other) {
   const auto is_byte = [](const Tensor& t) {
     return t.scalar_type() == at::kChar || t.scalar_type() == at::kByte;
@@ -74,7 +95,7 @@ Tensor int_mm(const Tensor& self, const Tensor& other) {
               self.scalar_type());
   TORCH_CHECK(is_byte(other), "Expected mat2 dtype to be int8 or uint8 but got ",
               other.scalar_type());
-  return at::mm(self.to(at::kInt), other.to(at::kInt));
+  return exact_product(self, other);
 }
 
 // Weights [N, K] of 8 bits, with a scale for each of the N results.
