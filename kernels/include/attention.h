@@ -52,20 +52,20 @@ INLINE int weight_of(long query, long j) { return (int)(j % 4 * 4 + j % 16 / 8 *
 // differs from the limit's decides whatever those before it did. The lower 32 bits, which the 16 share, are
 // from words 0 and 3. V: uint or a vector of them; `all_ones` turns a comparison of them into masks.
 #define DECIDE(kept, word, limit) kept = ((word) & ~(limit)) | (kept & ~((word) ^ (limit)));
-#define KEPT_FUNCTION(V, all_ones)                                                    \
-  INLINE V OVERLOADED kept_of_counters(const AttentionParams p, V c0, V c1) {         \
-    V c2 = (V)(0), c3 = (V)(0);                                                       \
-    UNROLL for (int round = 0; round < 7; ++round)                                    \
-      PHILOX_ROUND(V, c0, c1, c2, c3, p.round_keys[round][0], p.round_keys[round][1]) \
-    V kept = all_ones(c0 * (V)(0x9E3779B1u) + c3 >= (V)((uint)p.dropped_rest));       \
-    UNROLL for (int upper = 0; upper < 2; ++upper) {                                  \
-      kept <<= 16 * upper;                                                            \
-      DECIDE(kept, c0, p.dropped[0])                                                  \
-      DECIDE(kept, c1, p.dropped[1])                                                  \
-      DECIDE(kept, c2, p.dropped[2])                                                  \
-      DECIDE(kept, c3, p.dropped[3])                                                  \
-    }                                                                                 \
-    return kept;                                                                      \
+#define KEPT_FUNCTION(V, all_ones)                                                              \
+  INLINE V OVERLOADED kept_of_counters(const AttentionParams p, V c0, V c1) {                   \
+    V c2 = (V)(0), c3 = (V)(0);                                                                 \
+    UNROLL for (uint round = 0; round < 7; ++round)                                             \
+      PHILOX_ROUND(V, c0, c1, c2, c3, PHILOX_KEY_0(p.seed, round), PHILOX_KEY_1(p.seed, round)) \
+    V kept = all_ones(c0 * (V)(0x9E3779B1u) + c3 >= (V)((uint)p.dropped_rest));                 \
+    UNROLL for (int upper = 0; upper < 2; ++upper) {                                            \
+      kept <<= 16 * upper;                                                                      \
+      DECIDE(kept, c0, p.dropped[0])                                                            \
+      DECIDE(kept, c1, p.dropped[1])                                                            \
+      DECIDE(kept, c2, p.dropped[2])                                                            \
+      DECIDE(kept, c3, p.dropped[3])                                                            \
+    }                                                                                           \
+    return kept;                                                                                \
   }
 #define MASK_OF_ONE(is) ((is) ? ~0u : 0)
 KEPT_FUNCTION(uint, MASK_OF_ONE)

@@ -13,15 +13,13 @@
     c1 = l1;                                                               \
     c3 = l0;                                                               \
   }
+#define PHILOX_KEY_0(seed, round) ((uint)(seed) + (round)*0x9E3779B9u)
+#define PHILOX_KEY_1(seed, round) ((uint)((seed) >> 32) + (round)*0xBB67AE85u)
 #define PHILOX_FUNCTION(V)                                                                        \
   INLINE void OVERLOADED philox_block(ulong seed, V c0, V c1, V c2, V *w0, V *w1, V *w2, V *w3) { \
     V c3 = (V)(0);                                                                                \
-    uint k0 = (uint)seed, k1 = (uint)(seed >> 32);                                                \
-    UNROLL for (int round = 0; round < 10; ++round) {                                             \
-      PHILOX_ROUND(V, c0, c1, c2, c3, k0, k1)                                                     \
-      k0 += 0x9E3779B9u;                                                                          \
-      k1 += 0xBB67AE85u;                                                                          \
-    }                                                                                             \
+    UNROLL for (uint round = 0; round < 10; ++round)                                              \
+      PHILOX_ROUND(V, c0, c1, c2, c3, PHILOX_KEY_0(seed, round), PHILOX_KEY_1(seed, round))       \
     *w0 = c0;                                                                                     \
     *w1 = c1;                                                                                     \
     *w2 = c2;                                                                                     \

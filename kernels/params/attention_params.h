@@ -12,8 +12,7 @@ typedef struct {
   tk_i64 batch[ATTENTION_BATCH_RANK];         // sizes, outermost first
   tk_i64 mask_strides[ATTENTION_BATCH_RANK];  // of the batch dimensions
   tk_i64 mask_row, mask_column;
-  tk_u64 offset;         // dropout (philox.h): first counter of all
-  tk_u32 round_keys[7][2];
+  tk_u64 seed, offset;   // dropout (philox.h): key, and first counter of all; together, for graphs
   tk_i64 pair_counters;  // of a pair of rows, two for 16 keys
   tk_u64 kept_scale;     // 1 / (1 - p), bits in the compute type
   tk_u32 dropped[4];     // p's 8 upper bits: word w has bit w in its lower half, bit 4 + w in the other

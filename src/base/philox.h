@@ -37,9 +37,6 @@
 
 #include <stdint.h>
 
-#define PHILOX_KEY_STEP_0 0x9E3779B9u
-#define PHILOX_KEY_STEP_1 0xBB67AE85u
-
 static inline void philox_rounds(int rounds, uint64_t seed, uint64_t counter, uint32_t attempt,
                                  uint32_t out[4]) {
   uint32_t c0 = (uint32_t)counter;
@@ -57,8 +54,8 @@ static inline void philox_rounds(int rounds, uint64_t seed, uint64_t counter, ui
     c3 = (uint32_t)p0;
     c0 = n0;
     c2 = n2;
-    k0 += PHILOX_KEY_STEP_0;
-    k1 += PHILOX_KEY_STEP_1;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
   out[0] = c0;
   out[1] = c1;

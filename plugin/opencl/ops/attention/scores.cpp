@@ -103,11 +103,8 @@ AttentionParams block_params(const ScoreBlock& block) {
     p.mask_column = strides.back();
   }
   if (block.dropout > 0) {
+    p.seed = block.seed;
     p.offset = block.offset;
-    for (uint32_t round = 0; round < 7; ++round) {
-      p.round_keys[round][0] = static_cast<uint32_t>(block.seed) + round * PHILOX_KEY_STEP_0;
-      p.round_keys[round][1] = static_cast<uint32_t>(block.seed >> 32) + round * PHILOX_KEY_STEP_1;
-    }
     p.pair_counters =
         static_cast<int64_t>(philox_dropout_pair_counters(static_cast<uint64_t>(block.all_keys)));
     const uint32_t limit = philox_dropout_limit(block.dropout);
