@@ -7,7 +7,6 @@
 #include "hopper.h"
 #define COMPUTE f32
 typedef float T;
-#define EXCHANGE(tiles, v, across) from_neighbour(v, across)
 #include "attention_lanes.h"
 #include "attention_order.h"
 
@@ -52,31 +51,14 @@ INLINE int tile_number(__global uint *counter, int round) {
              (x).stride.head * 2, (x).stride.batch * 2, 64, rows)
 
 // Stores row h (0, or 1: 8 rows further) of this item's accumulators d, times `factor`: the first `left` of
-// `columns` elements. The four items of a row exchange 4 x 4 pairs, so that each has 8 adjacent columns of
-// every fourth block.
+// `columns` elements, 8 of every fourth block by each of the four items of a row.
 #define PACKED(d, factor, j) PACK(d[(j) * 4 + h * 2] * factor, d[(j) * 4 + h * 2 + 1] * factor)
-#define STORE_COLUMNS(d, factor, columns, left, to, inside)                                              \
-  UNROLL for (int j = 0; j < (columns) / 8; j += 4) {                                                    \
-    uint v0 = PACKED(d, factor, j), v1 = PACKED(d, factor, j + 1), v2 = PACKED(d, factor, j + 2),        \
-         v3 = PACKED(d, factor, j + 3);                                                                  \
-    uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);     \
-    if (quarter & 1) {                                                                                   \
-      v0 = x;                                                                                            \
-      v2 = y;                                                                                            \
-    } else {                                                                                             \
-      v1 = x;                                                                                            \
-      v3 = y;                                                                                            \
-    }                                                                                                    \
-    x = from_neighbour(quarter & 2 ? v0 : v2, 2), y = from_neighbour(quarter & 2 ? v1 : v3, 2);          \
-    if (quarter & 2) {                                                                                   \
-      v0 = x;                                                                                            \
-      v1 = y;                                                                                            \
-    } else {                                                                                             \
-      v2 = x;                                                                                            \
-      v3 = y;                                                                                            \
-    }                                                                                                    \
-    const int column = (j + quarter) * 8;                                                                \
-    if ((inside) && column < (left)) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3);       \
+#define STORE_COLUMNS(d, factor, columns, left, to, inside)                                               \
+  UNROLL for (int j = 0; j < (columns) / 8; j += 4) {                                                     \
+    const uint4 all_ = fragment_of_pairs(0, (uint4)(PACKED(d, factor, j), PACKED(d, factor, j + 1),       \
+                                                    PACKED(d, factor, j + 2), PACKED(d, factor, j + 3))); \
+    const int column = (j + quarter) * 8;                                                                 \
+    if ((inside) && column < (left)) *(__global uint4 *)((to) + column) = all_;                           \
   }
 #define STORE_ROW(d, factor, to, inside) STORE_COLUMNS(d, factor, DEPTH, (int)p.depth, to, inside)
 // What an item has of the scores of block `n`: columns 8 j + 2 quarter and the next in s, for all j, of rows

@@ -280,31 +280,23 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
   asm volatile("//@ wgmma.wait_group.sync.aligned 1;\n" : CAT(TIES_, ACCUMULATORS)(d)::"memory")
 
 // ---- Results
-INLINE uint pack_f16(float low, float high) {
-  uint r;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-INLINE uint pack_bf16(float low, float high) {
-  uint r;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
+#define PACK_FUNCTION(name, instruction)                             \
+  INLINE uint name(float low, float high) {                          \
+    uint r;                                                          \
+    asm(instruction " %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); \
+    return r;                                                        \
+  }
+PACK_FUNCTION(pack_f16, "cvt.rn.f16x2.f32")
+PACK_FUNCTION(pack_bf16, "cvt.rn.bf16x2.f32")
 // The same, with 0 instead of negative numbers.
-INLINE uint pack_positive_f16(float low, float high) {
-  uint r;
-  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-INLINE uint pack_positive_bf16(float low, float high) {
-  uint r;
-  asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
+PACK_FUNCTION(pack_positive_f16, "cvt.rn.relu.f16x2.f32")
+PACK_FUNCTION(pack_positive_bf16, "cvt.rn.relu.bf16x2.f32")
 INLINE uint from_neighbour(uint v, uint mask) {
   uint r;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(r) : "r"(v), "r"(mask));
   return r;
 }
 INLINE float from_neighbour_float(float v, uint mask) { return as_float(from_neighbour(as_uint(v), mask)); }
+#define EXCHANGE(tiles, v, across) from_neighbour(v, across)
+#include "fragment_exchange.h"
 #endif

@@ -158,7 +158,6 @@ INLINE float float_from_neighbour(__local uchar *tiles, float v, uint across) {
   return as_float(from_neighbour(tiles, as_uint(v), across));
 }
 
-#define EXCHANGE(tiles, v, across) from_neighbour(tiles, v, across)
 #include "attention_lanes.h"
 #if MASK == 0
 #define MASKED_AT(s, mask, at) (s)

@@ -261,4 +261,6 @@ INLINE uint pair_from(float low, float high) {
   return r;
 #endif
 }
+
+#define EXCHANGE(tiles, v, across) from_neighbour(tiles, v, across)
 #endif

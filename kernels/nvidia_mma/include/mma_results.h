@@ -3,6 +3,7 @@
 #ifndef OCLTENSOR_MMA_RESULTS_H
 #define OCLTENSOR_MMA_RESULTS_H
 #include "mma.h"
+#include "fragment_exchange.h"
 
 #if PARTIAL || TF32_PARTS
 typedef float result_t;
@@ -10,16 +11,6 @@ typedef float result_t;
 #else
 typedef ushort result_t;
 #define STORED_AT_ONCE 8
-
-// The four lanes of a row have a pair of each of four fragments, and receive the four pairs of one each.
-INLINE uint4 fragment_of_pairs(__local uchar *tiles, uint4 v) {
-  const bool odd = get_local_id(0) & 1, high = get_local_id(0) & 2;
-  uint x = from_neighbour(tiles, odd ? v.x : v.y, 1), y = from_neighbour(tiles, odd ? v.z : v.w, 1);
-  v = odd ? (uint4)(x, v.y, y, v.w) : (uint4)(v.x, x, v.z, y);
-  x = from_neighbour(tiles, high ? v.x : v.z, 2);
-  y = from_neighbour(tiles, high ? v.y : v.w, 2);
-  return high ? (uint4)(x, y, v.z, v.w) : (uint4)(v.x, v.y, x, y);
-}
 #endif
 
 // Stores a row of a warp's results, at `to`, `step` elements from column to column, of which `left` exist
