@@ -56,6 +56,9 @@ COMPOSITES = {
         on_ocl(4, 2, dtype=torch.bfloat16),
         out_dtype=torch.float32,
     ),
+    "slow_conv_dilated2d": lambda: torch.ops.aten.slow_conv_dilated2d(
+        on_ocl(1, 2, 6, 6), on_ocl(3, 2, 3, 3), [3, 3], None, [1, 1], [0, 0], [2, 2]
+    ),
     "int_mm": lambda: torch._int_mm(*[torch.full((17, 17), 101).to("ocl", torch.int8)] * 2),
 }
 

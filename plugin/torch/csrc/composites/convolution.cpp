@@ -61,7 +61,6 @@ Three undilated_backward(const Tensor& grad, const Tensor& self, const Tensor& w
                          std::array<bool, 3> mask) {
   check_kernel(weight, kernel);
   const std::vector<int64_t> bias{weight.size(0)}, ones(kernel.size(), 1), zeros(kernel.size(), 0);
-  const BelowAutocast guard;
   return at::convolution_backward(grad, self, weight, bias, stride, padding, ones, false, zeros, 1,
                                   mask);
 }
