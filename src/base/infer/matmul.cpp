@@ -52,6 +52,13 @@ Specs addmv(const Args& args) { return added(args, {Arg::mat, 2}, {Arg::vec, 1})
 Specs baddbmm(const Args& args) { return added(args, {Arg::batch1, 3}, {Arg::batch2, 3}); }
 Specs bmm(const Args& args) { return plain(args, 3, {Arg::mat2, 3}); }
 Specs dot(const Args& args) { return plain(args, 1, {Arg::tensor, 1}); }
+Specs int_mm(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  if (self.dtype() != DType::Int8)
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", args.schema().full_name(),
+                name(self.dtype()));
+  return {spec(DType::Int32, product(args, self, 2, args.tensor(Arg::mat2), 2))};
+}
 Specs mm(const Args& args) { return plain(args, 2, {Arg::mat2, 2}); }
 Specs mv(const Args& args) { return plain(args, 2, {Arg::vec, 1}); }
 

@@ -83,7 +83,7 @@ void added(const CpuCall& call) {
 
 constexpr CpuOperator kOperators[] = {
     {"mm.out", plain},    {"bmm.out", plain},     {"mv.out", plain},    {"dot.out", plain},
-    {"addmm.out", added}, {"baddbmm.out", added}, {"addmv.out", added},
+    {"addmm.out", added}, {"baddbmm.out", added}, {"addmv.out", added}, {"_int_mm.out", plain},
 };
 
 }  // namespace

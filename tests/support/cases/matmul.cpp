@@ -4,7 +4,10 @@
 namespace ocltensor::testing {
 namespace {
 
-bool accepts(const Operator&, DType dtype) { return dtype != DType::Bool; }
+bool is_int8_product(const Operator& op) { return op.schema.name == "_int_mm"; }
+bool accepts(const Operator& op, DType dtype) {
+  return is_int8_product(op) ? dtype == DType::Int8 : dtype != DType::Bool;
+}
 
 // Sizes of one product: batch, m, n, k.
 struct Sizes {
@@ -32,7 +35,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const Sizes s = choose(draw);
   const std::string& n = op.schema.name;
-  const Domain d{-3, 3, 0, false, false};
+  const Domain d =
+      is_int8_product(op) ? Domain{-128, 127, 0, false, false} : Domain{-3, 3, 0, false, false};
   const bool batched = n == "bmm" || n == "baddbmm";
   const bool vector = n == "mv" || n == "addmv";
   const bool dot = n == "dot";
