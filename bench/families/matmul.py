@@ -25,6 +25,18 @@ def product(
     )
 
 
+def int8_product(m: int, n: int, k: int, **more: Any) -> Row:
+    return Row(
+        "matmul",
+        f"{m}x{n}x{k} nt int8",
+        "_int_mm.out",
+        [Tensor((m, k), "int8", "index 128"), Tensor((k, n), "int8", "index 128", transposed=True)],
+        [Tensor((m, n), "int32")],
+        flops=2.0 * m * n * k,
+        **more,
+    )
+
+
 def rows(scale: Scale) -> list[Row]:
     squares = scale.pick((64, 128, 256, 512, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192))
     result = [product(n, n, n, group="matmul float32" if n >= 256 else "") for n in squares]
@@ -72,6 +84,12 @@ def rows(scale: Scale) -> list[Row]:
         result += [
             product(*scale.pick((128, 128, 64), (1024, 1024, 1024)), dtype, batch=16, group=group)
         ]
+    # torch's CUDA takes int8 with a right factor along k alone
+    result += [
+        int8_product(n, n, n, group="matmul int8")
+        for n in scale.pick((512, 1024), (1024, 2048, 4096))
+    ]
+    result += [int8_product(32, 4096, 4096, group="matmul int8")]
     m, n, k = scale.pick((512, 3072, 768), (4096, 3072, 768))
     bias = Row(
         "matmul",

@@ -4,9 +4,9 @@
 // any device. A fragment is a lane's share of a small matrix, as PTX lays it out; for lane 4 g + t:
 //   left (16 rows): words x, y, z, w of rows g, g + 8, g, g + 8; x and y of the first half of k, z and w of
 //   the second; right (8 columns): two words of column g, one of each half of k. A word is k = 2 t and
-//   2 t + 1 of the half for 16-bit types, k = t for TF32.
+//   2 t + 1 of the half for 16-bit types, k = t for TF32, k = 4 t to 4 t + 3 for int8.
 //   sums: x, y of row g, z, w of row g + 8, columns 2 t and 2 t + 1.
-// Defines: TYPE f16, bf16 or f32 (TF32); GENERATION 75, 80 or 90: the compute capability that is there at
+// Defines: TYPE f16, bf16, f32 (TF32) or i8; GENERATION 75, 80 or 90: the compute capability that is there at
 // least; EMULATED.
 #ifndef OCLTENSOR_MMA_H
 #define OCLTENSOR_MMA_H
@@ -15,19 +15,34 @@
 #define ELEMENT_BYTES ((int)sizeof(STYPE(TYPE)))
 #define CHUNK 16                             // bytes that are copied at once, at multiples of 16
 #define CHUNK_ELEMENTS (CHUNK / ELEMENT_BYTES)
-#define STEP_BYTES 32                        // of k in one product of fragments: 16 elements, or 8 of TF32
+#define STEP_BYTES 32                        // of k in one product of fragments
 #define ASYNC (GENERATION >= 80)             // copies go to local memory without registers
 #define KIND_f16 0
 #define KIND_bf16 1
 #define KIND_f32 2
+#define KIND_i8 3
 #define KIND CAT(KIND_, TYPE)
+#if KIND == KIND_i8
+typedef int sum_t;
+typedef int2 sum2_t;
+typedef int4 sum4_t;
+#else
+typedef float sum_t;
+typedef float2 sum2_t;
+typedef float4 sum4_t;
+#endif
 
 // A chunk of which `bytes` exist; the others are zeros. Nothing is read if there are none.
 INLINE uint4 load_chunk(__global const char *from, int bytes) {
   if (bytes == CHUNK) return *(__global const uint4 *)from;
   uint v[4] = {0, 0, 0, 0};
+#if KIND == KIND_i8
+  UNROLL for (int e = 0; e < CHUNK; ++e)
+    if (e < bytes) v[e / 4] |= (uint)((__global const uchar *)from)[e] << (8 * (e & 3));
+#else
   UNROLL for (int e = 0; e < CHUNK / 2; ++e)
     if (2 * e < bytes) v[e / 2] |= (uint)((__global const ushort *)from)[e] << (16 * (e & 1));
+#endif
   return (uint4)(v[0], v[1], v[2], v[3]);
 }
 
@@ -80,6 +95,9 @@ INLINE uint pair_of(__local const uchar *tiles, uint first, uint second) {
 #if KIND == KIND_f32
 INLINE float element_of(uint word, int k) { return as_float(word & 0xffffe000u); }  // the unit cuts
 #define PER_WORD 1
+#elif KIND == KIND_i8
+INLINE int element_of(uint word, int k) { return (char)(word >> (8 * (k & 3))); }
+#define PER_WORD 4
 #else
 INLINE float element_of(uint word, int k) {
   const ushort bits = (ushort)(word >> (16 * (k & 1)));
@@ -94,7 +112,7 @@ INLINE float element_of(uint word, int k) {
 
 // d[i] += the i-th left fragment times a right one, for all FRAGMENTS_M. The lanes of a warp see each other's
 // words behind the RING_BYTES of `tiles`.
-INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, uint b1) {
+INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1) {
   __local uint *words = (__local uint *)(tiles + RING_BYTES);
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   __local uint *mine = words + item * EXCHANGE_WORDS;
@@ -109,7 +127,7 @@ INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, u
   mine[4 * FRAGMENTS_M + 1] = b1;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = 0; i < FRAGMENTS_M; ++i) {
-    float sums[4] = {d[i].x, d[i].y, d[i].z, d[i].w};
+    sum_t sums[4] = {d[i].x, d[i].y, d[i].z, d[i].w};
     for (int e = 0; e < 4; ++e)
       for (int k = 0; k < STEP_BYTES / ELEMENT_BYTES; ++k) {
         const int high = k / (4 * PER_WORD), at = k % (4 * PER_WORD) / PER_WORD;
@@ -117,7 +135,7 @@ INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, u
         const uint right = warp[(4 * (2 * t + (e & 1)) + at) * EXCHANGE_WORDS + 4 * FRAGMENTS_M + high];
         sums[e] += element_of(left, k) * element_of(right, k);
       }
-    d[i] = (float4)(sums[0], sums[1], sums[2], sums[3]);
+    d[i] = (sum4_t)(sums[0], sums[1], sums[2], sums[3]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -189,6 +207,25 @@ INLINE uint load_word(__local const uchar *tiles, uint at) {
 #define LOAD_MATRICES(v, tiles, lane, ROW) LDMATRIX(v, "", ROW(lane))
 #define LOAD_TURNED(v, tiles, lane, ROW) LDMATRIX(v, ".trans", ROW(lane))
 
+#if KIND == KIND_i8
+#define EIGHT_ROWS(x, y, a, b)                                                          \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};" \
+      : "+r"(x), "+r"(y) : "r"(a), "r"(b));
+INLINE int4 fragment_product(int4 d, uint4 a, uint b0, uint b1) {
+#if GENERATION >= 80
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d.x), "+r"(d.y), "+r"(d.z), "+r"(d.w)
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else  // a quarter, in the same fragments
+  EIGHT_ROWS(d.x, d.y, a.x, b0)
+  EIGHT_ROWS(d.x, d.y, a.z, b1)
+  EIGHT_ROWS(d.z, d.w, a.y, b0)
+  EIGHT_ROWS(d.z, d.w, a.w, b1)
+#endif
+  return d;
+}
+#else
 #if KIND == KIND_f32
 #define FRAGMENT_PRODUCT "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
 #elif KIND == KIND_bf16
@@ -209,7 +246,8 @@ INLINE float4 fragment_product(float4 d, uint4 a, uint b0, uint b1) {
 #endif
   return d;
 }
-INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, uint b1) {
+#endif
+INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1) {
   UNROLL for (int i = 0; i < FRAGMENTS_M; ++i) d[i] = fragment_product(d[i], a[i], b0, b1);
 }
 

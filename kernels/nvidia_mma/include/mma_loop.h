@@ -29,7 +29,7 @@
 #endif
 // Multiplies buffer `stage`. Operands of a later one are copied to buffer `free_stage` if it `copies` at all;
 // `whole`: none of their chunks ends early or does not exist.
-INLINE void sum_buffer(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fragments *f, Operands *o, int stage,
+INLINE void sum_buffer(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Fragments *f, Operands *o, int stage,
                        int free_stage, bool copies, bool whole, int row, int column) {
   const uint ring = PLACE(tiles);
   const int lane = get_local_id(0) & 31;
@@ -57,12 +57,12 @@ INLINE void sum_buffer(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fragments 
 }
 #endif
 
-INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands o, int count, int row,
+INLINE void sum_along_k(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Operands o, int count, int row,
                         int column) {
   const uint ring = PLACE(tiles);
   const int lane = get_local_id(0) & 31;
   OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (float4)(0.0f);
+    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (sum4_t)(0);
   int stage = 0;
 #if !ASYNC  // two buffers: registers receive the next one while this one is multiplied
   Held held;

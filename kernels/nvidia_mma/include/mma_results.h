@@ -1,12 +1,13 @@
-// Results of a tile in memory: numbers of the operands' type, or floats where pieces of a sum (PARTIAL) or
-// TF32 are. The four lanes of a row have two adjacent results of every fragment of 8 columns.
+// Results of a tile in memory: numbers of the operands' type, or sums as they are, of TF32, of int8, and of
+// pieces (PARTIAL). The four lanes of a row have two adjacent results of every fragment of 8 columns.
 #ifndef OCLTENSOR_MMA_RESULTS_H
 #define OCLTENSOR_MMA_RESULTS_H
 #include "mma.h"
 #include "fragment_exchange.h"
 
-#if PARTIAL || TF32_PARTS
-typedef float result_t;
+#define SUMS_STORED (PARTIAL || TF32_PARTS || KIND == KIND_i8)
+#if SUMS_STORED
+typedef sum_t result_t;
 #define STORED_AT_ONCE 2
 #else
 typedef ushort result_t;
@@ -18,13 +19,13 @@ typedef ushort result_t;
 // results change places between lanes, so that 16 bytes are stored at once, 64 of a row. All lanes must call
 // it.
 INLINE void store_row(__local uchar *tiles, __global result_t *to, long step, int left,
-                      const float2 *v, int fragments) {
+                      const sum2_t *v, int fragments) {
   const int t = get_local_id(0) & 3;
   const bool aligned = step == 1 && ((size_t)to & (STORED_AT_ONCE * sizeof(result_t) - 1)) == 0;
-#if PARTIAL || TF32_PARTS
+#if SUMS_STORED
   OFTEN for (int j = 0; j < fragments; ++j) {
     const int x = j * 8 + t * 2;
-    if (aligned && left - x > 1) *(__global float2 *)(to + x) = v[j];
+    if (aligned && left - x > 1) *(__global sum2_t *)(to + x) = v[j];
     else {
       if (left > x) to[x * step] = v[j].x;
       if (left - x > 1) to[(x + 1) * step] = v[j].y;

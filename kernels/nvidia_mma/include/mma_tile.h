@@ -1,10 +1,10 @@
 // One tile of BM x BN of a product on matrix units: a ring of STAGES buffers in local memory that all
 // work-items fill, BK of k each, and warps with WM x WN of the results in registers.
-// Defines, besides those of mma.h: TF32_PARTS 0 (16-bit types), 1 (TF32), or 2: float32 as the sum of two
-// TF32 numbers, three of whose products are added; BM, BN, WM, WN; LINE_BYTES (of k in a buffer: 64 or 128);
-// STAGES; AHEAD (1: registers receive the next step's fragments during a step's products; of 16-bit types
-// alone); A_ALONG_K, B_ALONG_K (1: lines of the operand are contiguous along k, 0: across it). Lines begin at
-// multiples of 16 bytes.
+// Defines, besides those of mma.h: TF32_PARTS 0 (16-bit types, int8), 1 (TF32), or 2: float32 as the sum of
+// two TF32 numbers, three of whose products are added; BM, BN, WM, WN; LINE_BYTES (of k in a buffer: 64 or
+// 128); STAGES; AHEAD (1: registers receive the next step's fragments during a step's products; not of TF32);
+// A_ALONG_K, B_ALONG_K (1: lines of the operand are contiguous along k, as those of int8 must be, 0: across
+// it). Lines begin at multiples of 16 bytes.
 #ifndef OCLTENSOR_MMA_TILE_H
 #define OCLTENSOR_MMA_TILE_H
 
@@ -115,7 +115,7 @@ INLINE uint4 tf32_of_4(uint4 v) { return (uint4)(tf32_of(v.x), tf32_of(v.y), tf3
 INLINE uint rest_of(uint x, uint large) { return tf32_of(as_uint(as_float(x) - as_float(large))); }
 #endif
 
-INLINE void multiply_fragments(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fragments *f) {
+INLINE void multiply_fragments(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Fragments *f) {
 #if TF32_PARTS == 0
   OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) multiply(tiles, d[j], f->a, f->b[j][0], f->b[j][1]);
 #elif TF32_PARTS == 1

@@ -63,10 +63,11 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   o.b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
                   B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
   o.whole = m0 + BM <= m && n0 + BN <= n ? min(count, (int)p.k / BK - first) : 0;
-  float4 sums[FRAGMENTS_N][FRAGMENTS_M];
+  sum4_t sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
-#if !PARTIAL
+#define SCALED (!PARTIAL && KIND != KIND_i8)
+#if SCALED
   const float alpha = as_float((uint)p.alpha);
 #endif
 #if HAS_S
@@ -79,10 +80,10 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
-      float2 v[FRAGMENTS_N];
+      sum2_t v[FRAGMENTS_N];
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
         v[j] = low ? sums[j][i].zw : sums[j][i].xy;
-#if !PARTIAL
+#if SCALED
         v[j] *= alpha;
 #endif
 #if HAS_S

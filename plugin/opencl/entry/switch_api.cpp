@@ -66,6 +66,7 @@ std::vector<const AlgorithmFamily*> families() {
                             loss::loss_algorithms,
                             rnn::lstm_algorithms,
                             matmul::matmul_algorithms,
+                            matmul::matmul_int8_algorithms,
                             multi_tensor::multi_tensor_algorithms,
                             loss::multilabel_margin_loss_algorithms,
                             loss::nll_loss_algorithms,

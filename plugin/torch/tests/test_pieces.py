@@ -160,14 +160,25 @@ class Products(Case):
         a = torch.randint(-128, 128, (17, 24)).to(torch.int8)
         b = torch.randint(-128, 128, (24, 8)).to(torch.int8)
         self.same(torch._int_mm, a, b)
-        for low, high, dtype in ((-128, 128, torch.int8), (0, 256, torch.uint8)):
-            for terms in (0, 1, 256, 257, 1024, 1025, 3000):
-                left = torch.randint(low, high, (19, terms)).to(dtype)
-                right = torch.randint(-128, 128, (terms, 9)).to(torch.int8)
-                left[:3], right[:, :2] = (-128 if low else 255), -128  # the largest sums
-                got = torch._int_mm(left.to("ocl"), right.to("ocl"))
-                self.assertEqual(got.dtype, torch.int32)
-                self.assertTrue(torch.equal(got.cpu().long(), left.long() @ right.long()), terms)
+        signed, unsigned = (-128, 128, torch.int8), (0, 256, torch.uint8)
+        for terms in (0, 1, 256, 257, 1024, 1025, 3000):
+            for of_left in (signed, unsigned):
+                for of_right in (signed, unsigned):
+                    left = torch.randint(*of_left[:2], (19, terms)).to(of_left[2])
+                    right = torch.randint(*of_right[:2], (9, terms)).to(of_right[2]).t()
+                    left[:2], right[:, :2] = of_left[0], of_right[0]
+                    most_left, most_right = of_left[1], of_right[1]
+                    left[2:4].random_(most_left - 9, most_left)  # sums above 2^24 of any parity
+                    right[:, 2:4].random_(most_right - 9, most_right)
+                    got = torch._int_mm(left.to("ocl"), right.to("ocl"))
+                    self.assertEqual(got.dtype, torch.int32)
+                    self.assertTrue(torch.equal(got.cpu().long(), left.long() @ right.long()))
+        wide = torch.randint(-128, 128, (2, 40, 70)).to(torch.int8)
+        left, right = wide[0, 1:20:2, 3:36], wide[1, :33, 5:60:3]  # not aligned, with gaps
+        out = torch.empty(19, 10, dtype=torch.int32, device="ocl").t()
+        wide = wide.to("ocl")
+        torch._int_mm(wide[0, 1:20:2, 3:36], wide[1, :33, 5:60:3], out=out)
+        self.assertTrue(torch.equal(out.cpu().long(), left.long() @ right.long()))
         with self.assertRaisesRegex(RuntimeError, "int8 or uint8"):
             torch._int_mm(a.float().to("ocl"), b.to("ocl"))
         x = torch.randn(5, 24).bfloat16()

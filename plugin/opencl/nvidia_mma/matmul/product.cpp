@@ -38,10 +38,8 @@ bool is_proven(const OpCall& call, const MmaProduct& v) {
       call, v.index(), kTest, [&] { return v.defines(call.caps()); }, &v);
 }
 
-// Whether lines of an operand run along k once it can be read: what cannot is copied along k.
-bool reads_along_k(const Problem& p, const Operand& o) {
-  return o.along_k() || !matmul::has_vector_lines(p, o, false);
-}
+// Matrices of bytes cannot be turned as they are loaded.
+bool is_along_k_only(MmaKind kind) { return kind == MmaKind::Int8; }
 
 Planned<MmaProduct> plan_direct(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_product(call, p)) return reason;
@@ -62,6 +60,7 @@ const char* pass_over_direct(const OpCall& call, const Problem& p) {
 }
 
 int64_t most_pieces(const OpCall& call, DType type) {
+  if (type == DType::Int8) return 1;  // pieces are added in float32
   if (type == DType::Float32) return kMostPieces;
   const ReducedSums& sums = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;
   return sums.split ? kMostPieces : 1;
@@ -116,7 +115,7 @@ const char* refuse_product(const OpCall& call, const Problem& p) {
 }
 
 Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind kind) {
-  MmaProduct v{kind, 0, reads_along_k(p, operand_a(p)), reads_along_k(p, operand_b(p)),
+  MmaProduct v{kind, 0, reads_along_k(p, operand_a(p), kind), reads_along_k(p, operand_b(p), kind),
                p.self.has_value()};
   uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
   for (; usable != 0; usable &= ~(1u << v.tile)) {
@@ -127,6 +126,10 @@ Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind
     if (is_proven(call, v)) return v;
   }
   return kNotProven;
+}
+
+bool reads_along_k(const Problem& p, const Operand& o, MmaKind kind) {
+  return o.along_k() || !matmul::has_vector_lines(p, o, is_along_k_only(kind));
 }
 
 // Hopper's kernels are faster where they can run.
@@ -162,8 +165,9 @@ void enqueue_product(const OpCall& call, const Problem& p, const MmaProduct& v, 
 }
 
 void run_product(const OpCall& call, const Problem& p, const MmaProduct& v) {
-  const matmul::VectorOperand a(call, p, operand_a(p), p.m, false);
-  const matmul::VectorOperand b(call, p, operand_b(p), p.n, false);
+  const bool along_k_only = is_along_k_only(v.kind);
+  const matmul::VectorOperand a(call, p, operand_a(p), p.m, along_k_only);
+  const matmul::VectorOperand b(call, p, operand_b(p), p.n, along_k_only);
   enqueue_product(call, p, v, a.operand(), b.operand(), {});
 }
 

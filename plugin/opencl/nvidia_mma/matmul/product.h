@@ -20,7 +20,8 @@ Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a
 // allow it.
 Planned<MmaKind> kind_of(const OpCall& call, DType type);
 constexpr DType type_of(MmaKind kind) {
-  constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
+  constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32,
+                              DType::Int8};
   return kTypes[static_cast<int>(kind)];
 }
 
@@ -49,8 +50,9 @@ void enqueue_product(const OpCall& call, const matmul::Problem& problem, const M
                      const matmul::Operand& a, const matmul::Operand& b,
                      const matmul::Guard& guard);
 
-extern const AlgorithmFor<matmul::Problem> kProduct;        // product.cpp: 16-bit types and TF32
-extern const AlgorithmFor<matmul::Problem> kTf32x3Product;  // tf32_parts.cpp: float32
+extern const AlgorithmFor<matmul::Problem> kProduct;          // product.cpp: 16-bit types and TF32
+extern const AlgorithmFor<matmul::Problem> kTf32x3Product;    // tf32_parts.cpp: float32
+extern const AlgorithmFor<matmul::Int8Problem> kInt8Product;  // int8.cpp
 
 // What both algorithms need: why the kernel is not for a problem, whatever its type, or nullptr;
 // the cheapest specialisation that has passed its proof; why the rule takes another provider.
@@ -58,9 +60,11 @@ const char* refuse_product(const OpCall& call, const matmul::Problem& problem);
 Planned<MmaProduct> proven_product(const OpCall& call, const matmul::Problem& problem,
                                    MmaKind kind);
 const char* pass_over_provider(const OpCall& call);
+// Whether an operand of this kind is read along k: what cannot be read in place is copied so.
+bool reads_along_k(const matmul::Problem& problem, const matmul::Operand& operand, MmaKind kind);
 
 // Run a problem with this specialisation, copies of operands included; public for tests. The first
-// is for 16-bit types and TF32, the second for float32.
+// is for 16-bit types, TF32 and int8, the second for float32.
 void run_product(const OpCall& call, const matmul::Problem& problem, const MmaProduct& product);
 void run_tf32x3_product(const OpCall& call, const matmul::Problem& problem,
                         const MmaProduct& product);

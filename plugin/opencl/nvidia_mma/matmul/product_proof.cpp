@@ -12,18 +12,18 @@ constexpr int64_t kLineK = 200, kLineM = 144, kLineN = 304, kLineC = kN + kGap;
 
 float at(const std::vector<float>& list, int64_t i) { return list[static_cast<size_t>(i)]; }
 
-// A factor of small integers, whose sums are exact in every kind. `wide` are, for float32, those of
+// A factor of integers up to `most`, whose sums are exact. `wide` (if it is not -1) are those of
 // even or odd k: too long for one TF32 number, so that its second one is seen.
 struct Factor {
   bool along_k;
   int64_t lines, across;  // rows (columns), and the stride from one k to the next if not along k
   std::vector<float> numbers;
 
-  Factor(ProofNumbers& draws, bool along, int64_t count, int64_t stride, MmaKind kind, int64_t wide)
+  Factor(ProofNumbers& draws, bool along, int64_t count, int64_t stride, int most, int64_t wide)
       : along_k(along), lines(count), across(stride) {
     const int64_t all = along_k ? lines * kLineK : kK * across;
-    numbers = draws.draw(all, 1);
-    if (kind != MmaKind::Tf32x3) return;
+    numbers = draws.draw(all, most);
+    if (wide < 0) return;
     const std::vector<float> large = draws.draw(all, 8191);
     for (int64_t i = 0; i < all; ++i)
       if ((along_k ? i % kLineK : i / across) % 2 == wide)
@@ -42,22 +42,25 @@ std::string wrong_mma_product(const OpCall& call, const void* what) {
   MmaProduct v = *static_cast<const MmaProduct*>(what);
   v.pieces = std::min<int64_t>(v.pieces, 2);
   constexpr float kRoom = 7;
-  const DType type = v.type();
+  const bool is_int8 = v.kind == MmaKind::Int8;
+  const DType type = v.type(), result = is_int8 ? DType::Int32 : type;
+  const int most = is_int8 ? 127 : 1;
   ProofNumbers numbers(call);
-  const Factor a(numbers, v.a_along_k, kM, kLineM, v.kind, 0);
-  const Factor b(numbers, v.b_along_k, kN, kLineN, v.kind, 1);
+  const Factor a(numbers, v.a_along_k, kM, kLineM, most, v.kind == MmaKind::Tf32x3 ? 0 : -1);
+  const Factor b(numbers, v.b_along_k, kN, kLineN, most, v.kind == MmaKind::Tf32x3 ? 1 : -1);
   const std::vector<float> s = numbers.draw(kM * kN, 1);
   matmul::Problem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
   p.a = {numbers.upload(a.numbers, type), 0, v.a_along_k ? kLineK : 1, v.a_along_k ? 1 : kLineM};
   p.b = {numbers.upload(b.numbers, type), 0, v.b_along_k ? 1 : kLineN, v.b_along_k ? kLineK : 1};
-  p.c = {numbers.upload(std::vector<float>(kM * kLineC, kRoom), type), 0, kLineC, 1};
+  p.c = {numbers.upload(std::vector<float>(kM * kLineC, kRoom), result), 0, kLineC, 1};
+  p.sums_in_int32 = is_int8;
   if (v.self) {
     p.self = matmul::Matrix{numbers.upload(s, type), 0, kN, 1};
     p.beta = 1;
   }
   v.guarded() ? run_tf32x3_product(call, p, v) : run_product(call, p, v);
 
-  const std::vector<float> got = numbers.download(p.c.address, type, kM * kLineC);
+  const std::vector<float> got = numbers.download(p.c.address, result, kM * kLineC);
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kLineC; ++j) {
       float want = kRoom;

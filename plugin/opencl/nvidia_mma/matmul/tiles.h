@@ -8,10 +8,15 @@
 namespace ocltensor::opencl::nvidia_mma {
 
 // What is multiplied: the type, or float32 as one or two TF32 numbers.
-enum class MmaKind : uint8_t { Half, BFloat, Tf32, Tf32x3 };
-inline constexpr size_t kMmaKinds = 4;
+enum class MmaKind : uint8_t { Half, BFloat, Tf32, Tf32x3, Int8 };
+inline constexpr size_t kMmaKinds = 5;
 constexpr int64_t bytes_of(MmaKind kind) {
-  return kind == MmaKind::Half || kind == MmaKind::BFloat ? 2 : 4;
+  switch (kind) {
+    case MmaKind::Int8: return 1;
+    case MmaKind::Half:
+    case MmaKind::BFloat: return 2;
+    default: return 4;
+  }
 }
 
 // A form of the kernel (mma_tile.h): the work-group's tile, a warp's, bytes of k in a buffer,
@@ -44,7 +49,8 @@ inline constexpr std::array<MmaTile, 6> kMmaTiles{{
 // Whether a kind uses a tile: what it would keep in registers must fit.
 constexpr bool takes_tile(MmaKind kind, int64_t generation, const MmaTile& tile) {
   const bool wide = tile.warp_rows * tile.warp_columns == 64 * 64;
-  if (generation < 80) return kind == MmaKind::Half && !wide && tile.line_bytes == 64;
+  const bool of_75 = kind == MmaKind::Half || kind == MmaKind::Int8;
+  if (generation < 80) return of_75 && !wide && tile.line_bytes == 64;
   switch (kind) {
     case MmaKind::Tf32: return (wide && !tile.ahead) || tile.rows < 128;
     case MmaKind::Tf32x3: return !wide;

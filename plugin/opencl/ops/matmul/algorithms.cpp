@@ -52,9 +52,18 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The problem in the form that algorithms expect: the columns of the result are contiguous, and a
-// result of one row or column lies along them. The stride of a dimension of size 1 may be set to
-// any value, which decides many cases.
+MemoryRange memory_of(const Problem& p, DType type, const Matrix& matrix, int64_t rows,
+                      int64_t columns) {
+  if (p.batch * rows * columns == 0) return nullptr;
+  const Dims sizes{p.batch, rows, columns};
+  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
+  const int64_t item = size_of(type);
+  return {matrix.address, e.low * item, e.high * item};
+}
+
+}  // namespace
+
+// The stride of a dimension of size 1 may be set to any value, which decides many cases.
 Problem normalised(Problem p) {
   const auto free_strides = [&p] {
     if (p.n == 1) p.c.col = 1;
@@ -74,16 +83,6 @@ Problem normalised(Problem p) {
   }
   return p;
 }
-
-MemoryRange memory_of(const Problem& p, const Matrix& matrix, int64_t rows, int64_t columns) {
-  if (p.batch * rows * columns == 0) return nullptr;
-  const Dims sizes{p.batch, rows, columns};
-  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
-  const int64_t item = size_of(p.dtype);
-  return {matrix.address, e.low * item, e.high * item};
-}
-
-}  // namespace
 
 void run_matmul(const OpCall& call, const Problem& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
@@ -123,11 +122,11 @@ Defines matmul_defines(const Problem& p) {
   return d;
 }
 
-MemoryRange memory_of_a(const Problem& p) { return memory_of(p, p.a, p.m, p.k); }
-MemoryRange memory_of_b(const Problem& p) { return memory_of(p, p.b, p.k, p.n); }
-MemoryRange memory_of_c(const Problem& p) { return memory_of(p, p.c, p.m, p.n); }
+MemoryRange memory_of_a(const Problem& p) { return memory_of(p, p.dtype, p.a, p.m, p.k); }
+MemoryRange memory_of_b(const Problem& p) { return memory_of(p, p.dtype, p.b, p.k, p.n); }
+MemoryRange memory_of_c(const Problem& p) { return memory_of(p, p.result_type(), p.c, p.m, p.n); }
 MemoryRange memory_of_self(const Problem& p) {
-  return p.self ? memory_of(p, *p.self, p.m, p.n) : nullptr;
+  return p.self ? memory_of(p, p.dtype, *p.self, p.m, p.n) : nullptr;
 }
 
 }  // namespace ocltensor::opencl::matmul

@@ -29,11 +29,20 @@ struct Problem {
   Scalar beta = 0;
   bool conjugate_a = false;
   bool conjugate_b = false;
+  bool sums_in_int32 = false;  // c is of int32, a and b of int8
+
+  DType result_type() const { return sums_in_int32 ? DType::Int32 : dtype; }
+};
+// c = a b of int8 with sums of int32, without a batch: a list of algorithms of its own.
+struct Int8Problem {
+  Problem product;
 };
 
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
 void run_matmul(const OpCall& call, const Problem& problem);
 const AlgorithmFamily& matmul_algorithms();
+void run_int8_matmul(const OpCall& call, const Problem& problem);  // int8.cpp
+const AlgorithmFamily& matmul_int8_algorithms();
 
 // complex.cpp: a problem of complex numbers as a real one.
 void run_complex_matmul(const OpCall& call, const Problem& problem);
@@ -45,6 +54,12 @@ extern const AlgorithmFor<Problem> kDots, kColumns;  // skinny.cpp: GPUs
 extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kTinyTiles, kSmallTiles,
     kTiles;                                                   // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
+extern const AlgorithmFor<Int8Problem> kInt8Dots;             // int8_dots.cpp: GPUs
+extern const AlgorithmFor<Int8Problem> kInt8Floats;           // int8_floats.cpp: anything
+
+// The problem in the form that algorithms expect: the columns of the result are contiguous, and a
+// result of one row or column lies along them.
+Problem normalised(Problem problem);
 
 // skinny.cpp: products of up to this many rows (columns) read their other operand once, on GPUs.
 int64_t most_skinny_rows(DType type);

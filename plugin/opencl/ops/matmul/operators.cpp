@@ -1,4 +1,4 @@
-// mm, bmm, mv, dot, addmm, baddbmm, addmv: each becomes a Problem.
+// mm, bmm, mv, dot, addmm, baddbmm, addmv, _int_mm: each becomes a Problem.
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "matmul.h"
@@ -80,7 +80,8 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
     p.self = matrix(added->self.address(), self_strides, form.c);
     p.beta = added->beta;
   }
-  run_matmul(call, p);
+  p.sums_in_int32 = out.dtype() != a.dtype() && type == DType::Int8;
+  p.sums_in_int32 ? run_int8_matmul(call, p) : run_matmul(call, p);
   if (copy) copy->finish();
 }
 
@@ -111,6 +112,7 @@ constexpr OpEntry kOperators[] = {
     {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true, false, true},
     {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true, false, true},
     {"addmv.out", addmv, true, false, true},
+    {"_int_mm.out", [](OpCall& call) { plain(call, kMatrix); }, true, false, true},
 };
 
 }  // namespace

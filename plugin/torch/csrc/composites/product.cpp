@@ -1,6 +1,7 @@
 // Matrix products with another result type than that of the factors, with scales, and followed by
 // an activation.
 #include "composite.h"
+#include "operators/operator.h"
 
 namespace torch_ocl {
 namespace {
@@ -62,24 +63,20 @@ Tensor& addmm_activation_out(const Tensor& self, const Tensor& a, const Tensor& 
 }
 
 // ---- integers of 8 bits
-int64_t largest_magnitude(const Tensor& bytes) {
-  return bytes.scalar_type() == at::kByte ? 255 : 128;
+// The plugin multiplies int8. uint8 is that and 128 more.
+constexpr int64_t kShift = 128;
+Tensor as_signed(const Tensor& bytes) {
+  return bytes.scalar_type() == at::kByte ? bytes.bitwise_xor(kShift).view(at::kChar) : bytes;
 }
 
-// Sums of products of bytes up to 2^24 are exact in float32, in any order and by any kernel: so are
-// those of some hundred terms, which matrix units multiply many times as fast as integers.
-Tensor exact_product(const Tensor& self, const Tensor& other) {
-  const BelowAutocast guard;
-  constexpr int64_t kExact = 1 << 24, kLine = 256;  // lines of whole vectors
-  const int64_t most = kExact / (largest_magnitude(self) * largest_magnitude(other));
-  const int64_t step = most / kLine * kLine, terms = self.size(1);
-  const Tensor a = self.to(at::kFloat), b = other.to(at::kFloat);
-  Tensor sum = at::mm(a.narrow(1, 0, std::min(step, terms)), b.narrow(0, 0, std::min(step, terms)))
-                   .to(at::kInt);
-  for (int64_t first = step; first < terms; first += step) {
-    const int64_t count = std::min(step, terms - first);
-    sum.add_(at::mm(a.narrow(1, first, count), b.narrow(0, first, count)).to(at::kInt));
-  }
+PluginOperator plugin_int_mm("_int_mm.out");
+Tensor product_of_bytes(const Tensor& self, const Tensor& other) {
+  const bool shift_a = self.scalar_type() == at::kByte, shift_b = other.scalar_type() == at::kByte;
+  const Tensor a = as_signed(self), b = as_signed(other);
+  Tensor sum = call_plugin<1>(plugin_int_mm, "_int_mm", a, b)[0];
+  if (shift_a) sum.add_(b.sum(0, true, at::kInt), kShift);
+  if (shift_b) sum.add_(a.sum(1, true, at::kInt), kShift);
+  if (shift_a && shift_b) sum.add_(kShift * kShift * a.size(1));
   return sum;
 }
 
@@ -95,7 +92,7 @@ Tensor int_mm(const Tensor& self, const Tensor& other) {
               self.scalar_type());
   TORCH_CHECK(is_byte(other), "Expected mat2 dtype to be int8 or uint8 but got ",
               other.scalar_type());
-  return exact_product(self, other);
+  return product_of_bytes(self, other);
 }
 
 // Weights [N, K] of 8 bits, with a scale for each of the N results.

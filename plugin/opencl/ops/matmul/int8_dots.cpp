@@ -1,0 +1,53 @@
+// Products of int8 on GPUs with an instruction that multiplies four pairs of bytes and adds them.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/matmul.h"
+#include "matmul.h"
+#include "operand.h"
+
+namespace ocltensor::opencl::matmul {
+namespace {
+
+constexpr int64_t kItems = 256, kTile = 64;  // int8_dots.cl
+constexpr uint32_t kFirstWithDp4a = 61;      // compute capability
+
+bool has_instruction(const OpCall& call) {
+  return call.caps().compute_capability >= kFirstWithDp4a;
+}
+
+const char* plan(const OpCall& call, const Int8Problem& p) {
+  const Problem& q = p.product;
+  if (call.caps().max_work_group_size < kItems) return "work-groups are too small";
+  if (q.k == 0) return "nothing to sum";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - kTile;
+  return std::max({q.m, q.n, q.k}) > kMost ? "the sizes need 64 bits" : nullptr;
+}
+
+const char* pass_over(const OpCall& call, const Int8Problem&) {
+  return has_instruction(call) ? nullptr : "the device has no instruction for four bytes";
+}
+
+void run(const OpCall& call, const Int8Problem& p) {
+  const Problem& q = p.product;
+  const VectorOperand a(call, q, operand_a(q), q.m, true), b(call, q, operand_b(q), q.n, true);
+  Problem lined = q;
+  lined.a = {a.operand().address, 0, a.operand().line, 1};
+  lined.b = {b.operand().address, 0, 1, b.operand().line};
+  call.launch(kernels::matmul::int8_dots::matmul_int8_dots,
+              Defines().set(define::DP4A, has_instruction(call)),
+              {.c = memory_of_c(lined),
+               .a = memory_of_a(lined),
+               .b = memory_of_b(lined),
+               .p = matmul_params(lined)})
+      .run({divide_up(q.n, kTile) * kItems, divide_up(q.m, kTile), 1}, {kItems, 1, 1});
+}
+
+}  // namespace
+
+constinit const AlgorithmFor<Int8Problem> kInt8Dots({.id = "matmul_int8.dots",
+                                                     .description = "four bytes at once (DP4A)",
+                                                     .style = DeviceStyle::Gpu},
+                                                    Steps<plan, run>(), pass_over);
+
+}  // namespace ocltensor::opencl::matmul
