@@ -22,6 +22,7 @@ constexpr Case kCases[] = {
     {64, 64, 64, true, true, 0, 0, true},      {65, 67, 130, true, true, 14, 30, true},
     {17, 9, 33, false, true, 3, 0, false},     {70, 130, 47, true, false, 1, 14, true},
     {19, 140, 2051, false, false, 0, 5, true}, {2, 300, 1025, true, true, 7, 15, false},
+    {16, 64, 4100, true, true, 12, 0, true},
 };
 
 // Expects the product in c, and that nothing around it changes.

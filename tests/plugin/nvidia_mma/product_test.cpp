@@ -105,7 +105,7 @@ TEST_P(MmaProofs, EveryFormPasses) {
       MmaProduct v{static_cast<MmaKind>(kind), tile, layout / 2 == 1, layout % 2 == 1,
                    count % 3 == 1};
       v.pieces = count % 3 == 2 ? 2 : 1;
-      if (v.kind == MmaKind::Int8) v = {v.kind, tile, true, true, false};
+      if (v.kind == MmaKind::Int8) v = {v.kind, tile, true, true, false, v.pieces};
       if (!takes_tile(v.kind, gen, v.form())) continue;
       EXPECT_EQ(wrong_mma_product(call(), &v), "") << kind << ", tile " << tile << ", " << layout;
       ++count;

@@ -60,8 +60,7 @@ const char* pass_over_direct(const OpCall& call, const Problem& p) {
 }
 
 int64_t most_pieces(const OpCall& call, DType type) {
-  if (type == DType::Int8) return 1;  // pieces are added in float32
-  if (type == DType::Float32) return kMostPieces;
+  if (type == DType::Float32 || type == DType::Int8) return kMostPieces;
   const ReducedSums& sums = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;
   return sums.split ? kMostPieces : 1;
 }
@@ -161,7 +160,10 @@ void enqueue_product(const OpCall& call, const Problem& p, const MmaProduct& v, 
                .piece_buffers = static_cast<int32_t>(divide_up(buffers, v.pieces)),
                .p = matmul::matmul_params(q)})
       .run({groups * t.items(), 1, 1}, {t.items(), 1, 1});
-  if (v.pieces > 1) matmul::sum_pieces(call, p, v.pieces, sums.address(), guard);
+  if (v.pieces == 1) return;
+  Problem sum = p;
+  sum.dtype = p.result_type();
+  matmul::sum_pieces(call, sum, v.pieces, sums.address(), guard);
 }
 
 void run_product(const OpCall& call, const Problem& p, const MmaProduct& v) {
