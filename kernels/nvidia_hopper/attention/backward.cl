@@ -7,7 +7,8 @@
 // PASS 1: queries and gradients of the result are kept: dQ += dS K.
 // PASS 2 is pass 0, and adds dS K to sums of floats in memory, for backward_query.cl: five products in all
 // instead of seven, but added in any order. dS goes through local memory, and is multiplied one block later,
-// so that neither warpgroup waits for the other's half of it; the copy engine adds to the sums.
+// so that neither warpgroup waits for the other's half of it. The copy engine adds to the sums, on behalf of
+// items of warps that would be idle.
 // Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
 // MASK, M, DROPOUT (attention.h).
 #define KEYS_KEPT (PASS != 1)
@@ -23,6 +24,15 @@
 #define SUM_BYTES (QUERY_COUNT * 512)    // what a warpgroup adds to the sums of a block
 #define ITEMS (128 * (WARPGROUPS + 1))
 #define STEP(bytes) ((bytes) >> 4)       // in descriptors of matrices
+// Registers of an item of the warpgroup that loads, and of one that multiplies. With 24 the former spills
+// where it counts causal blocks, by which heads of 128 lose 7 %.
+#if ADDS_QUERY && CAUSAL && DEPTH == 128 && !DROPOUT && !MASK
+#define FEW_REGISTERS "40"
+#define MANY_REGISTERS "232"
+#else
+#define FEW_REGISTERS "24"
+#define MANY_REGISTERS "240"
+#endif
 
 // The blocks that a tile at `first` goes through, those of them with masked scores, which come first, and
 // whether the last tiles go through the most.
@@ -63,16 +73,16 @@
   }                                                                          \
   QUERY_PRODUCT(q, scores_matrix + buffer * STEP(SCORE_BYTES), keys_matrix); \
   buffer ^= has_scores;
-// Adds q to the sums, from local memory, by one copy of each warpgroup.
+// Leaves q in local memory, for the item that adds it to the sums.
 #define ADD_QUERY                                                             \
   if (has_scores) {                                                           \
-    if (is_first) copies_read();                                              \
-    warpgroup_barrier(warpgroup);                                             \
+    barrier_wait(empty_sums + 8 * warpgroup, sums_phase ^ 1);                 \
+    sums_phase ^= 1;                                                          \
     UNROLL for (int i = 0; i < QUERY_COUNT; i += 4)                           \
       store_shared_4(own_sums + i * 512, q[i], q[i + 1], q[i + 2], q[i + 3]); \
     written_for_copies();                                                     \
-    warpgroup_barrier(warpgroup);                                             \
-    if (is_first) add_line(sums_to, own_sums, SUM_BYTES);                     \
+    warp_barrier();                                                           \
+    RELEASE(full_sums + 8 * warpgroup)                                        \
   }
 #define QUERY_OF_BLOCK_BEFORE                              \
   float q[QUERY_COUNT];                                    \
@@ -80,8 +90,7 @@
   SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES)); \
   ALL_BUT_ONE_DONE_OF(QUERY_COUNT, q);                     \
   ADD_QUERY                                                \
-  has_scores = 1;                                          \
-  sums_to = sums + (ulong)(BLOCK_AT(k) * BN) * DEPTH;
+  has_scores = 1;
 #define LAST_QUERY            \
   {                           \
     float q[QUERY_COUNT];     \
@@ -131,19 +140,24 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
   __local float statistics[KEYS_KEPT ? 2 * STAGES * BN : 1] __attribute__((aligned(128)));
   __local uint words[4 * MAP_WORDS] __attribute__((aligned(128)));
   __local int4 next_tile;
-  __local ulong bars[4 + 2 * STAGES] __attribute__((aligned(16)));
+  __local ulong bars[8 + 2 * STAGES] __attribute__((aligned(16)));
   const uint at_kept = SHARED(tiles), at_streamed = at_kept + 2 * KEPT_BYTES,
              at_statistics = SHARED(statistics);
   const uint full_kept = SHARED(bars), empty_kept = full_kept + 8, full = full_kept + 16,
-             empty = full + 8 * STAGES, full_scores = empty + 8 * STAGES;
+             empty = full + 8 * STAGES, full_scores = empty + 8 * STAGES, full_sums = full_scores + 16,
+             empty_sums = full_sums + 16;
+  const uint at_scores = at_streamed + 2 * STAGES * BLOCK_BYTES, at_sums = at_scores + 2 * SCORE_BYTES;
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int streamed = p.streamed_rows;
   __global const float *rows = AT_CONST(f32, rows_base, rows_offset);
   if (item == 0) {
     barrier_init(full_kept, 1);
-    barrier_init(empty_kept, 4 * WARPGROUPS);
-    barrier_init(full_scores, 4 * WARPGROUPS);
-    barrier_init(full_scores + 8, 4 * WARPGROUPS);
+    barrier_init(empty_kept, 4 * WARPGROUPS + ADDS_QUERY * WARPGROUPS);
+    for (int i = 0; i < 2; ++i) {
+      barrier_init(full_scores + 8 * i, 4 * WARPGROUPS);
+      barrier_init(full_sums + 8 * i, 4);
+      barrier_init(empty_sums + 8 * i, 1);
+    }
     for (int i = 0; i < STAGES; ++i) {
       barrier_init(full + 8 * i, 1);
       barrier_init(empty + 8 * i, 4 * WARPGROUPS);
@@ -166,7 +180,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       MAP_OF(p.streamed[1], words + 3 * MAP_WORDS, map + 3 * MAP_WORDS, streamed1_base, streamed1_offset,
              p.streamed_rows, BN)
     }
-    asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 24;\n" ::: "memory");
+    asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
       for (int round = 0;; ++round) {
         const int index = tile_number(AT(u32, counter_base, counter_offset), round);
@@ -203,10 +217,41 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
         }
       }
     }
+#if ADDS_QUERY
+    // For each warpgroup an item of another warp adds what that leaves of dQ to the sums.
+    else if ((item & 31) == 0 && item <= WARPGROUPS * (128 + 32)) {
+      const int of = (item >> 5) - 4 * WARPGROUPS - 1;
+      const uint own_sums = at_sums + of * SUM_BYTES, own_full = full_sums + 8 * of;
+      uint sums_phase = 0;
+      for (;;) {
+        barrier_wait(full_kept, kept_phase);
+        kept_phase ^= 1;
+        TAKE_TILE(t)
+        barrier_arrive(empty_kept);
+        const int start = FIRST_BLOCK(t.first);
+        __global float *to =
+            AT(f32, sums_base, sums_offset) + of * (SUM_BYTES / 4) +
+            ((long)((t.batch * (int)p.heads + t.head) * (int)p.groups) * p.padded + start * BN) * DEPTH;
+        for (int pass = 0; pass < PASSES; ++pass) {
+          __global float *at = to;
+          for (int k = BLOCKS(t.first); k > 0; --k) {
+            barrier_wait(own_full, sums_phase);
+            sums_phase ^= 1;
+            add_line(at, own_sums, SUM_BYTES);
+            at += BN * DEPTH;
+            copies_read();
+            barrier_arrive(own_full + 8 * WARPGROUPS);
+          }
+          to += p.padded * DEPTH;
+        }
+      }
+      copies_done();
+    }
+#endif
     return;
   }
 
-  asm volatile("//@ setmaxnreg.inc.sync.aligned.u32 240;\n" ::: "memory");
+  asm volatile("//@ setmaxnreg.inc.sync.aligned.u32 " MANY_REGISTERS ";\n" ::: "memory");
   const int warp = (item >> 5) & 3, quarter = lane & 3;
   const ulong kept0 = matrix_at(at_kept + warpgroup * 8192, 16, 1024);
   const ulong kept1 = matrix_at(at_kept + KEPT_BYTES + warpgroup * 8192, 16, 1024);
@@ -222,15 +267,12 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
   float d1[OUTPUTS];
 #endif
 #if ADDS_QUERY
-  const bool is_first = (item & 127) == 0;
-  const uint at_scores = at_streamed + 2 * STAGES * BLOCK_BYTES,
-             own_scores = at_scores + (warpgroup * 64 + warp * 16 + (lane >> 2)) * 128 + quarter * 4,
-             own_sums = at_scores + 2 * SCORE_BYTES + warpgroup * SUM_BYTES + (item & 127) * 16;
+  const uint own_scores = at_scores + (warpgroup * 64 + warp * 16 + (lane >> 2)) * 128 + quarter * 4,
+             own_sums = at_sums + warpgroup * SUM_BYTES + (item & 127) * 16;
   const ulong scores_matrix = matrix_at(at_scores + (BN == 128 ? warpgroup * (BM * 128) : 0), BM * 128, 1024);
   const ulong keys_matrix = matrix_at(
       at_kept + (BN == 128 ? 0 : warpgroup * (DEPTH == 128 ? BM * 128 : 64)), BM * 128, 1024);
-  uint buffer = 0, scores_phase = 0;
-  __global float *sums_to = 0;
+  uint buffer = 0, scores_phase = 0, sums_phase = 0;
 #endif
   for (;;) {
     barrier_wait(full_kept, kept_phase);
@@ -252,7 +294,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
               end1 = CAUSAL ? min(streamed, row + 9) : streamed;
 #endif
     for (int pass = 0; pass < PASSES; ++pass) {
-#if MASK || DROPOUT || ADDS_QUERY
+#if MASK || DROPOUT
       const int head = KEYS_KEPT ? t.head * (int)p.groups + pass : t.head;
 #endif
 #if MASK
@@ -262,11 +304,6 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       const long all_heads = KEYS_KEPT ? p.heads * p.groups : p.heads;
       const long matrix = t.batch * all_heads + head;
       const ulong first_kept = FIRST_KEPT;
-#endif
-#if ADDS_QUERY
-      __global float *sums =
-          AT(f32, sums_base, sums_offset) + warpgroup * (SUM_BYTES / 4) +
-          (size_t)(t.batch * (int)(p.heads * p.groups) + head) * (uint)p.padded * DEPTH;
 #endif
       int k = 0;
 #if !MASK
@@ -290,7 +327,4 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
 #endif
     }
   }
-#if ADDS_QUERY
-  if (is_first) copies_done();
-#endif
 }

@@ -72,10 +72,6 @@ INLINE void add_line(__global float *to, uint from, uint bytes) {
 INLINE void copies_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 INLINE void copies_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 INLINE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-// A barrier of one of up to 14 warpgroups.
-INLINE void warpgroup_barrier(int warpgroup) {
-  asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 1) : "memory");
-}
 INLINE void store_shared(uint to, uint v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(v) : "memory");
 }
