@@ -43,7 +43,10 @@ class Folder {
     fs::remove_all(path_, error);
   }
   const std::string& path() const { return path_; }
-  std::string cache() const { return "OCLTENSOR_CACHE_DIR=" + path_ + "/cache"; }
+  // Without builder processes, which would take builds from the probe that counts them.
+  std::string cache() const {
+    return "OCLTENSOR_BUILD_AHEAD=0 OCLTENSOR_CACHE_DIR=" + path_ + "/cache";
+  }
   std::vector<fs::path> entries() const {
     std::vector<fs::path> list;
     for (const auto& e : fs::directory_iterator(path_ + "/cache"))
