@@ -49,7 +49,8 @@ __kernel void matmul_int8_dots(__global void *c_base, ulong c_offset, __global c
   __local uint left[WORDS * LINE] __attribute__((aligned(16)));
   __local uint right[WORDS * LINE] __attribute__((aligned(16)));
   const int item = get_local_id(0), line = item / 4, chunk = item % 4;
-  const int m0 = get_group_id(1) * TILE, n0 = get_group_id(0) * TILE;
+  const uint group = get_group_id(0), n_tiles = ((uint)p.n + TILE - 1) / TILE;
+  const int m0 = group / n_tiles * TILE, n0 = group % n_tiles * TILE;
   const int y = item / 16 * 4, x = item % 16 * 4, k = p.k;
   // Lines beyond the last one are that one again; their results are not stored.
   __global const char *a = AT_CONST(i8, a_base, a_offset) + min(m0 + line, (int)p.m - 1) * p.a_row;

@@ -5,10 +5,10 @@
 
 __kernel void matmul_int8_add(__global void *c_base, ulong c_offset, __global const void *sums_base,
                               ulong sums_offset, const MatmulParams p) {
-  const long n = get_global_id(0), m = get_global_id(1);
-  if (n >= p.n) return;
+  const ulong i = get_global_id(0), m = i / p.n, n = i % p.n;
+  if (m >= (ulong)p.m) return;
   __global int *c = AT(i32, c_base, c_offset) + m * p.c_row + n * p.c_col;
-  const int sum = convert_int(AT_CONST(f32, sums_base, sums_offset)[m * p.n + n]);
+  const int sum = convert_int(AT_CONST(f32, sums_base, sums_offset)[i]);
 #if ADDS
   *c += sum;
 #else

@@ -21,7 +21,9 @@ const char* plan(const OpCall& call, const Int8Problem& p) {
   if (call.caps().max_work_group_size < kItems) return "work-groups are too small";
   if (q.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - kTile;
-  return std::max({q.m, q.n, q.k}) > kMost ? "the sizes need 64 bits" : nullptr;
+  const bool fits = std::max({q.m, q.n, q.k}) <= kMost &&
+                    divide_up(q.m, kTile) * divide_up(q.n, kTile) <= kMost / kItems;
+  return fits ? nullptr : "the sizes need 64 bits";
 }
 
 const char* pass_over(const OpCall& call, const Int8Problem&) {
@@ -40,7 +42,7 @@ void run(const OpCall& call, const Int8Problem& p) {
                .a = memory_of_a(lined),
                .b = memory_of_b(lined),
                .p = matmul_params(lined)})
-      .run({divide_up(q.n, kTile) * kItems, divide_up(q.m, kTile), 1}, {kItems, 1, 1});
+      .run({divide_up(q.n, kTile) * divide_up(q.m, kTile) * kItems, 1, 1}, {kItems, 1, 1});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kExact = int64_t{1} << 24, kLargest = 128;
 constexpr int64_t kPiece = kExact / (kLargest * kLargest);  // of k
-constexpr int64_t kItems = 64;                              // of a row of results
+constexpr int64_t kItems = 64;
 
 // A piece of a factor as float32, in the order that it has in memory.
 Matrix floats_of(const OpCall& call, const Scratch& to, const Matrix& from, int64_t rows,
@@ -47,7 +47,7 @@ void run(const OpCall& call, const Int8Problem& problem) {
     call.launch(kernels::matmul::int8_floats::matmul_int8_add,
                 Defines().set(define::ADDS, first > 0),
                 {.c = memory_of_c(p), .sums = sums, .p = matmul_params(p)})
-        .run({divide_up(p.n, kItems) * kItems, p.m, 1}, {kItems, 1, 1});
+        .run({divide_up(p.m * p.n, kItems) * kItems, 1, 1}, {kItems, 1, 1});
     first += kPiece;
   } while (first < p.k);
 }
