@@ -16,6 +16,7 @@
 #define WARPGROUPS 2
 #define BM (64 * WARPGROUPS)
 #include "attention_backward_scores.h"
+#include "attention_query_sums.h"
 
 #define HALVES (DEPTH / 64)
 #define KEPT_BYTES (HALVES * BM * 128)
@@ -50,59 +51,6 @@
 #define IS_MASKED(n) ((CAUSAL && ((n) + 1) * BN > t.first + 1) || ((n) + 1) * BN > streamed)
 #endif
 
-#if ADDS_QUERY
-// dS of this block goes to local memory: for each 64 queries, a row of 128 swizzled bytes for each key.
-#define LEAVE_SCORES                                                            \
-  {                                                                             \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                                   \
-      const uint to_ = own_scores + buffer * SCORE_BYTES + j / 8 * (BM * 128) + \
-                       (((uint)(j % 8) ^ (uint)(lane >> 2)) << 4);              \
-      store_shared(to_, g[2 * j]);                                              \
-      store_shared(to_ + 8 * 128, g[2 * j + 1]);                                \
-    }                                                                           \
-    written_for_copies();                                                       \
-    warp_barrier();                                                             \
-    RELEASE(full_scores + 8 * buffer)                                           \
-  }
-// Begins q, dQ of the block before this one. Without a block before it multiplies whatever there is: a
-// condition around a product makes ptxas wait for every one (C7514).
-#define BEGIN_QUERY                                                          \
-  if (has_scores) {                                                          \
-    barrier_wait(full_scores + 8 * buffer, scores_phase);                    \
-    scores_phase ^= buffer;                                                  \
-  }                                                                          \
-  QUERY_PRODUCT(q, scores_matrix + buffer * STEP(SCORE_BYTES), keys_matrix); \
-  buffer ^= has_scores;
-// Leaves q in local memory, for the item that adds it to the sums.
-#define ADD_QUERY                                                             \
-  if (has_scores) {                                                           \
-    barrier_wait(empty_sums + 8 * warpgroup, sums_phase ^ 1);                 \
-    sums_phase ^= 1;                                                          \
-    UNROLL for (int i = 0; i < QUERY_COUNT; i += 4)                           \
-      store_shared_4(own_sums + i * 512, q[i], q[i + 1], q[i + 2], q[i + 3]); \
-    written_for_copies();                                                     \
-    warp_barrier();                                                           \
-    RELEASE(full_sums + 8 * warpgroup)                                        \
-  }
-#define QUERY_OF_BLOCK_BEFORE                              \
-  float q[QUERY_COUNT];                                    \
-  BEGIN_QUERY                                              \
-  SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES)); \
-  ALL_BUT_ONE_DONE_OF(QUERY_COUNT, q);                     \
-  ADD_QUERY                                                \
-  has_scores = 1;
-#define LAST_QUERY            \
-  {                           \
-    float q[QUERY_COUNT];     \
-    BEGIN_QUERY               \
-    ALL_DONE(QUERY_COUNT, q); \
-    ADD_QUERY                 \
-  }
-#else
-#define LEAVE_SCORES
-#define QUERY_OF_BLOCK_BEFORE SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES));
-#define LAST_QUERY
-#endif
 // No product may be in flight at the end: see forward.cl. dQ's accumulators are free before those of E begin.
 #define BLOCK(MASKED)                                        \
   {                                                          \
