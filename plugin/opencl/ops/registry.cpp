@@ -40,6 +40,7 @@ constexpr FamilyFunction kFamilies[] = {
     [] { return copy::kCreateOperators; },
     pointwise::pointwise_operators,
     matmul::matmul_operators,
+    matmul::matmul_int8_operators,
     conv::conv_operators,
     pool::pool_operators,
     index::move_operators,

@@ -41,6 +41,11 @@ bool is_proven(const OpCall& call, const MmaProduct& v) {
 // Matrices of bytes cannot be turned as they are loaded.
 bool is_along_k_only(MmaKind kind) { return kind == MmaKind::Int8; }
 
+// Whether lines of an operand run along k once it can be read: what cannot is copied along k.
+bool reads_along_k(const Problem& p, const Operand& o, MmaKind kind) {
+  return o.along_k() || !matmul::has_vector_lines(p, o, is_along_k_only(kind));
+}
+
 Planned<MmaProduct> plan_direct(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_product(call, p)) return reason;
   Planned<MmaKind> kind = kind_of(call, p.dtype);
@@ -125,10 +130,6 @@ Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind
     if (is_proven(call, v)) return v;
   }
   return kNotProven;
-}
-
-bool reads_along_k(const Problem& p, const Operand& o, MmaKind kind) {
-  return o.along_k() || !matmul::has_vector_lines(p, o, is_along_k_only(kind));
 }
 
 // Hopper's kernels are faster where they can run.

@@ -60,8 +60,6 @@ const char* refuse_product(const OpCall& call, const matmul::Problem& problem);
 Planned<MmaProduct> proven_product(const OpCall& call, const matmul::Problem& problem,
                                    MmaKind kind);
 const char* pass_over_provider(const OpCall& call);
-// Whether an operand of this kind is read along k: what cannot be read in place is copied so.
-bool reads_along_k(const matmul::Problem& problem, const matmul::Operand& operand, MmaKind kind);
 
 // Run a problem with this specialisation, copies of operands included; public for tests. The first
 // is for 16-bit types, TF32 and int8, the second for float32.

@@ -13,7 +13,7 @@ using Algorithms = AlgorithmList<Int8Problem, Int8Traits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "matmul_int8", matmul_operators(), {&kInt8Dots, &kInt8Floats});
+      "matmul_int8", matmul_int8_operators(), {&kInt8Dots, &kInt8Floats});
   return list;
 }
 

@@ -79,5 +79,6 @@ MemoryRange memory_of_c(const Problem& problem);
 MemoryRange memory_of_self(const Problem& problem);
 
 std::span<const OpEntry> matmul_operators();
+std::span<const OpEntry> matmul_int8_operators();
 
 }  // namespace ocltensor::opencl::matmul

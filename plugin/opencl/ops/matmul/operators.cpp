@@ -112,11 +112,14 @@ constexpr OpEntry kOperators[] = {
     {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true, false, true},
     {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true, false, true},
     {"addmv.out", addmv, true, false, true},
+};
+constexpr OpEntry kInt8Operators[] = {
     {"_int_mm.out", [](OpCall& call) { plain(call, kMatrix); }, true, false, true},
 };
 
 }  // namespace
 
 std::span<const OpEntry> matmul_operators() { return kOperators; }
+std::span<const OpEntry> matmul_int8_operators() { return kInt8Operators; }
 
 }  // namespace ocltensor::opencl::matmul
