@@ -61,7 +61,7 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
   __global const STYPE(TYPE) *query = OPERAND(query, head), *key = OPERAND(key, head / (int)p.groups),
                              *value = OPERAND(value, head / (int)p.groups);
   MASK_OF_HEAD
-  const float scale = as_float((uint)p.scale) * LOG2_E;  // scores are in units of log2
+  const float scale = as_float((uint)p.scale) * (LOG2_E / LOG2_UNIT);
 
   float o[TM][RESULTS], top[TM], total[TM];
   UNROLL for (int i = 0; i < TM; ++i) {
@@ -99,12 +99,12 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
         largest = c > largest ? c : largest;
       }
       const float shift = largest == -INFINITY ? 0.0f : largest;  // a NaN makes the sum NaN anyway
-      const float factor = exp2(top[i] - shift);
+      const float factor = exp2((top[i] - shift) * LOG2_UNIT);
       top[i] = largest;
       total[i] *= factor;
       UNROLL for (int j = 0; j < RESULTS; ++j) o[i][j] *= factor;
       UNROLL for (int j = 0; j < SCORES; ++j) {
-        acc[i][j] = exp2(acc[i][j] - shift);
+        acc[i][j] = exp2((acc[i][j] - shift) * LOG2_UNIT);
         total[i] += acc[i][j];
       }
     }
@@ -140,7 +140,7 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
     const float part = sum == 0.0f ? 0.0f : kept_scale / sum;
     if (p.rows && sharer == 0)
       AT(f32, sums_base, sums_offset)[(long)all * queries + row] =
-          sum == 0.0f ? -INFINITY : (top[i] + log2(sum)) / LOG2_E;
+          sum == 0.0f ? -INFINITY : fma(top[i], LOG2_UNIT / LOG2_E, log2(sum) / LOG2_E);
     UNROLL for (int j = 0; j < RESULTS; j += 4) {
       const int column = result_column + j * LX;
       float v[4];

@@ -7,13 +7,27 @@
 #include "attention.h"
 #include "pair.h"
 #define LOG2_E 1.44269504f
+#define LN_2 0.69314718f
 
-// ---- The mask: a score in units of log2, with it.
-#if MASK == 1
-#define WITH_MASK(s, m) ((m) != 0 ? (s) : -INFINITY)
-#elif MASK == 2
-#define WITH_MASK(s, m) fma((float)(m), LOG2_E, s)
+// ---- Scores: products of a query and a key, with a mask of numbers scaled and masked. In units of log2 the
+// lowest number that a mask may have would be infinite.
+#if MASK == 2
+#define WITH_MASK(s, scale, m) fma(s, scale, (float)(m))
+#define UNIT(scale) LOG2_E  // scores times it are in units of log2; `scale` is positive
+// That of a row by its largest score. Where floats are 8 and more apart only equal scores count, and a power
+// of two keeps them equal: largest * log2(e) is rounded by as much. The lowest numbers stay finite.
+#define ROW_UNIT(largest, unit) \
+  (fabs(largest) < 0x1p26f ? (unit) : fabs(largest) < 1e38f ? 2.0f : 0x1p-93f)
+#define LOG_WEIGHT(s, unit, sum) (((s) - (sum)) * LOG2_E)  // by a log-sum-exp in the scores' units
+#else
+#define WITH_MASK(s, scale, m) ((m) != 0 ? (s) : -INFINITY)
+#define UNIT(scale) ((scale) * LOG2_E)
+#define ROW_UNIT(largest, unit) (unit)
+#define LOG_WEIGHT(s, unit, sum) fma(s, unit, -(sum))  // by one in units of log2
 #endif
+
+// A row's log-sum-exp by its largest score and log2 of the sum of its weights.
+#define LOG_SUM(largest, unit, log2_total) fma(log2_total, LN_2, (largest) * ((unit) * LN_2))
 
 // ---- Dropout: the 16 weights of a counter are of two rows, 8 apart, of each 4 keys of a fragment and the 4
 // that are 8 further. Lanes that need parts of the same counters draw one each, and exchange them. The

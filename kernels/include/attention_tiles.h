@@ -62,12 +62,16 @@ typedef float T;
 #else
 #define MASK_OF_HEAD
 #endif
+// Scores times LOG2_UNIT are in units of log2, in which the lowest number of a mask would be infinite.
 #if MASK == 1
 #define WITH_MASK(s, row, column) (LOAD_MASK(row, column) != 0 ? (s) : -INFINITY)
+#define LOG2_UNIT 1.0f
 #elif MASK == 2
-#define WITH_MASK(s, row, column) fma((float)LOAD_MASK(row, column), LOG2_E, s)
+#define WITH_MASK(s, row, column) ((s) + (float)LOAD_MASK(row, column))
+#define LOG2_UNIT LOG2_E
 #else
 #define WITH_MASK(s, row, column) (s)
+#define LOG2_UNIT 1.0f
 #endif
 // Scales and masks scores of queries from `first` on and keys from `key0` on.
 #define FINISH_SCORES(s)                                                                            \

@@ -10,11 +10,12 @@
 // so that neither warpgroup waits for the other's half of it. The copy engine adds to the sums, on behalf of
 // items of warps that would be idle.
 // Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
-// MASK, M, DROPOUT (attention.h).
+// MASK, M, DROPOUT, MASK_TILES (attention_hopper.h).
 #define KEYS_KEPT (PASS != 1)
 #define ADDS_QUERY (PASS == 2)
 #define WARPGROUPS 2
 #define BM (64 * WARPGROUPS)
+#define MASK_ROWS_OF_BOX (KEYS_KEPT ? BN : BM)
 #include "attention_backward_scores.h"
 #include "attention_query_sums.h"
 
@@ -70,7 +71,8 @@
   }
 
 // Parameters: the gradients; kept and streamed operands; statistics of backward_rows.cl; the sums of dQ; a
-// counter of tiles, which begins at 0; room for four tensor maps per work-group.
+// counter of tiles, which begins at 0; room for MAPS tensor maps per work-group.
+#define MAPS (4 + MASK_TILES)
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_offset, __global void *out1_base,
                                         ulong out1_offset, __global const void *kept0_base,
@@ -83,10 +85,10 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
                                         __global void *counter_base, ulong counter_offset,
                                         __global void *maps_base, ulong maps_offset,
                                         const AttentionHopperBackwardParams p) {
-  __local uchar tiles[2 * KEPT_BYTES + 2 * STAGES * BLOCK_BYTES + 2 * SCORE_BYTES +
+  __local uchar tiles[2 * KEPT_BYTES + STAGES * (2 * BLOCK_BYTES + MASK_BYTES) + 2 * SCORE_BYTES +
                       (ADDS_QUERY ? WARPGROUPS * SUM_BYTES : 0)] __attribute__((aligned(1024)));
   __local float statistics[KEYS_KEPT ? 2 * STAGES * BN : 1] __attribute__((aligned(128)));
-  __local uint words[4 * MAP_WORDS] __attribute__((aligned(128)));
+  __local uint words[MAPS * MAP_WORDS] __attribute__((aligned(128)));
   __local int4 next_tile;
   __local ulong bars[8 + 2 * STAGES] __attribute__((aligned(16)));
   const uint at_kept = SHARED(tiles), at_streamed = at_kept + 2 * KEPT_BYTES,
@@ -95,6 +97,9 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
              empty = full + 8 * STAGES, full_scores = empty + 8 * STAGES, full_sums = full_scores + 16,
              empty_sums = full_sums + 16;
   const uint at_scores = at_streamed + 2 * STAGES * BLOCK_BYTES, at_sums = at_scores + 2 * SCORE_BYTES;
+#if MASK_TILES
+  const uint at_mask = ADDS_QUERY ? at_sums + WARPGROUPS * SUM_BYTES : at_scores;
+#endif
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int streamed = p.streamed_rows;
   __global const float *rows = AT_CONST(f32, rows_base, rows_offset);
@@ -119,7 +124,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
 
   if (warpgroup == WARPGROUPS) {
     __global uint *map =
-        (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * 4 * MAP_WORDS;
+        (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * MAPS * MAP_WORDS;
     if (item < WARPGROUPS * 128 + 32) {
       MAP_OF(p.kept[0], words, map, kept0_base, kept0_offset, p.kept_rows, BM)
       MAP_OF(p.kept[1], words + MAP_WORDS, map + MAP_WORDS, kept1_base, kept1_offset, p.kept_rows, BM)
@@ -127,6 +132,9 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
              p.streamed_rows, BN)
       MAP_OF(p.streamed[1], words + 3 * MAP_WORDS, map + 3 * MAP_WORDS, streamed1_base, streamed1_offset,
              p.streamed_rows, BN)
+#if MASK_TILES
+      MASK_MAP(words + 4 * MAP_WORDS, map + 4 * MAP_WORDS)
+#endif
     }
     asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
@@ -149,7 +157,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
             const int first = BLOCK_AT(k) * BN;
             const uint bar = full + 8 * slot, to = at_streamed + slot * 2 * BLOCK_BYTES;
             barrier_wait(empty + 8 * slot, phase ^ 1);
-            barrier_expect(bar, 2 * BLOCK_BYTES + (KEYS_KEPT ? 8 * BN : 0));
+            barrier_expect(bar, 2 * BLOCK_BYTES + (KEYS_KEPT ? 8 * BN : 0) + MASK_EXPECTED);
             UNROLL for (int i = 0; i < 2 * HALVES; ++i) {
               const int one = i / HALVES;
               copy_tile_4(to + i * BN * 128, map + (2 + one) * MAP_WORDS, i % HALVES * 64, first,
@@ -159,6 +167,12 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
             const size_t at =
                 (size_t)(t.batch * (int)(p.heads * p.groups) + head) * (uint)p.padded + (uint)first;
             copy_line(at_statistics + slot * 8 * BN, rows + 2 * at, 8 * BN, bar);
+#endif
+#if MASK_TILES
+            UNROLL for (int i = 0; i < (KEYS_KEPT ? BM : BN) / 64; ++i)
+              COPY_MASK(at_mask + slot * MASK_BYTES + i * MASK_ROWS_OF_BOX * 128, map + 4 * MAP_WORDS,
+                        (KEYS_KEPT ? t.first : first) + i * 64, KEYS_KEPT ? first : t.first,
+                        KEYS_KEPT ? head : t.head, t.batch, bar)
 #endif
             NEXT_SLOT(slot, phase)
           }
@@ -207,7 +221,11 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
               along1 = matrix_at(at_streamed + BLOCK_BYTES, 16, 1024);
   const ulong across0 = matrix_at(at_streamed, BN * 128, 1024),
               across1 = matrix_at(at_streamed + BLOCK_BYTES, BN * 128, 1024);
-  const float scale_log2 = as_float((uint)p.scale_log2), unit = UNIT(scale_log2);
+  const float scale = as_float((uint)p.score_scale), unit = UNIT(scale);
+#if MASK_TILES
+  const uint own_mask = KEYS_KEPT ? OWN_MASK_COLUMN(at_mask + warpgroup * (BN * 128), warp * 16)
+                                  : OWN_MASK_ROW(at_mask, warpgroup * 64 + warp * 16);
+#endif
   const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float s[SCORE_COUNT], e[SCORE_COUNT], d0[OUTPUTS];
   uint w[BN / 4], g[BN / 4];
@@ -242,10 +260,10 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
               end1 = CAUSAL ? min(streamed, row + 9) : streamed;
 #endif
     for (int pass = 0; pass < PASSES; ++pass) {
-#if MASK || DROPOUT
+#if ITEMS_READ_MASK || DROPOUT
       const int head = KEYS_KEPT ? t.head * (int)p.groups + pass : t.head;
 #endif
-#if MASK
+#if ITEMS_READ_MASK
       __global const STYPE(M) *mask = MASK_OF(p, t.batch, head);
 #endif
 #if DROPOUT
@@ -254,7 +272,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       const ulong first_kept = FIRST_KEPT;
 #endif
       int k = 0;
-#if !MASK
+#if !ITEMS_READ_MASK
       for (; k < blocks && IS_MASKED(BLOCK_AT(k)); ++k) BLOCK(1)
 #endif
       for (; k < blocks; ++k) BLOCK(0)

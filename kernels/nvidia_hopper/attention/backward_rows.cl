@@ -1,10 +1,9 @@
 // What attention backward on Hopper's matrix units needs before it begins: the statistics of every query,
-// that is its log-sum-exp times log2(e) (weights are 2^(score - that)), +infinity if there is no such query
+// that is its log-sum-exp in the units of LOG_WEIGHT (attention_lanes.h), +infinity if there is no such query
 // or it attends to no key, and delta, the sum of the result times its gradient, times a factor, which
-// gradients of scores then have, too; zeros in the sums of the query's gradient, if there are
-// any, and in two counters of tiles. DEPTH / 8 items take a row; heads have
-// p.padded rows. For each 64 rows there are 64 sums, then 64 deltas. Defines: TYPE f16 or bf16, DEPTH 64 or
-// 128.
+// gradients of scores then have, too; zeros in the sums of the query's gradient, if there are any, and in
+// two counters of tiles. DEPTH / 8 items take a row; heads have p.padded rows. For each 64 rows there are 64
+// sums, then 64 deltas. Defines: TYPE f16 or bf16, DEPTH 64 or 128.
 #include "attention_hopper_params.h"
 #include "hopper.h"
 #define VEC 8
@@ -46,7 +45,7 @@ __kernel void attention_hopper_rows(__global void *rows_base, ulong rows_offset,
     const float lse =
         row < p.queries ? AT_CONST(f32, sums_base, sums_offset)[head * p.queries + row] : -INFINITY;
     __global float *to = AT(f32, rows_base, rows_offset) + 2 * (head * p.padded + (row & ~63)) + (row & 63);
-    to[0] = lse == -INFINITY ? INFINITY : lse * 1.44269504f;
+    to[0] = lse == -INFINITY ? INFINITY : lse * as_float((uint)p.unit);
     to[64] = delta * as_float((uint)p.delta_factor);
   }
 }

@@ -6,11 +6,12 @@
 // the first, so that masked ones come first. After Dao and others (arXiv 2307.08691) and Shah and others
 // (arXiv 2407.08608).
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
-// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M and DROPOUT as in attention.h. Head sizes are
-// multiples of 8, lines of all tensors start at multiples of 16 bytes.
+// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M, DROPOUT and MASK_TILES as in
+// attention_hopper.h. Head sizes are multiples of 8, lines of all tensors start at multiples of 16 bytes.
 #define BM (64 * WARPGROUPS)
 #define BN 128
-#include "attention_products.h"
+#define MASK_ROWS_OF_BOX BM
+#include "attention_forward_scores.h"
 
 #define STAGES 2
 #define HALVES (DEPTH / 64)  // boxes of 64 columns: 128 bytes, the swizzle's width
@@ -35,62 +36,6 @@
 #define YOUR_TURN
 #endif
 
-// Turns scores into weights relative to about the largest score so far; factor0 and factor1 are the factors
-// for the results so far. A larger score counts from weights of 2^LEAST_RISE on, so that the results of most
-// blocks need no factor.
-#define LEAST_RISE 8.0f
-#define SOFTEN                                                                              \
-  {                                                                                         \
-    float a0 = larger(s[0], s[1]), a1 = larger(s[2], s[3]), b0 = larger(s[4], s[5]),        \
-          b1 = larger(s[6], s[7]);                                                          \
-    UNROLL for (int j = 2; j < BN / 8; j += 2) {                                            \
-      a0 = larger(a0, larger(s[j * 4], s[j * 4 + 1]));                                      \
-      a1 = larger(a1, larger(s[j * 4 + 2], s[j * 4 + 3]));                                  \
-      b0 = larger(b0, larger(s[j * 4 + 4], s[j * 4 + 5]));                                  \
-      b1 = larger(b1, larger(s[j * 4 + 6], s[j * 4 + 7]));                                  \
-    }                                                                                       \
-    a0 = larger(a0, b0);                                                                    \
-    a1 = larger(a1, b1);                                                                    \
-    a0 = larger(a0, from_neighbour_float(a0, 1));                                           \
-    a1 = larger(a1, from_neighbour_float(a1, 1));                                           \
-    a0 = larger(a0, from_neighbour_float(a0, 2));                                           \
-    a1 = larger(a1, from_neighbour_float(a1, 2));                                           \
-    a0 = (a0 - top0) * unit > LEAST_RISE ? a0 : top0;                                       \
-    a1 = (a1 - top1) * unit > LEAST_RISE ? a1 : top1;                                       \
-    const float shift0 = a0 == -INFINITY ? 0.0f : a0, shift1 = a1 == -INFINITY ? 0.0f : a1; \
-    factor0 = fast_exp2((top0 - shift0) * unit);                                            \
-    factor1 = fast_exp2((top1 - shift1) * unit);                                            \
-    top0 = a0;                                                                              \
-    top1 = a1;                                                                              \
-    const float less0 = -shift0 * unit, less1 = -shift1 * unit;                             \
-    float x0 = 0.0f, x1 = 0.0f, y0 = 0.0f, y1 = 0.0f;                                       \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
-      s[j * 4] = fast_exp2(fma(s[j * 4], unit, less0));                                     \
-      s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, less0));                             \
-      s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, less1));                             \
-      s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, less1));                             \
-      x0 += s[j * 4];                                                                       \
-      y0 += s[j * 4 + 1];                                                                   \
-      x1 += s[j * 4 + 2];                                                                   \
-      y1 += s[j * 4 + 3];                                                                   \
-    }                                                                                       \
-    total0 = fma(total0, factor0, x0 + y0);                                                 \
-    total1 = fma(total1, factor1, x1 + y1);                                                 \
-  }
-// Masks block n.
-#if MASK
-#define MASK_BLOCK(masked) ADD_MASK(n, mask, queries, keys, scale)
-#else
-#define MASK_BLOCK(masked) \
-  if (masked) MASK_ROWS(n)
-#endif
-#if DROPOUT
-#define DRAW_DROPOUT DRAW_BLOCK(kept_across_keys, first_kept, 4, n)
-#define PACK_KEPT(j, h) ALL_KEPT(PACK(s[(j)*4 + (h)*2], s[(j)*4 + (h)*2 + 1]), j, ACROSS_KEYS, h)
-#else
-#define DRAW_DROPOUT
-#define PACK_KEPT(j, h) PACK(s[(j)*4 + (h)*2], s[(j)*4 + (h)*2 + 1])
-#endif
 // Where drawing is hidden best: products of 128 columns last longer.
 #if DEPTH == 128
 #define DRAW_EARLY DRAW_DROPOUT
@@ -99,12 +44,6 @@
 #define DRAW_EARLY
 #define DRAW_LATE DRAW_DROPOUT
 #endif
-// Packs weights, and drops those that are not kept.
-#define PACK_WEIGHTS                        \
-  UNROLL for (int j = 0; j < BN / 8; ++j) { \
-    w[2 * j] = PACK_KEPT(j, 0);             \
-    w[2 * j + 1] = PACK_KEPT(j, 1);         \
-  }
 // Computes the scores of block n and adds block n + 1 to the result. No product may be in flight at the end:
 // if accumulators are in flight across a loop's back edge, ptxas inserts a wait after every product.
 #define BLOCK(MASKED)                                         \
@@ -118,9 +57,7 @@
     YOUR_TURN                                                 \
     DRAW_LATE                                                 \
     ALL_BUT_ONE_DONE_OF(64, s);                               \
-    RELEASE(empty_k + 8 * k_slot)                             \
-    NEXT_SLOT(k_slot, k_phase)                                \
-    MASK_BLOCK(MASKED)                                        \
+    FINISH_SCORES(MASKED)                                     \
     SOFTEN                                                    \
     ALL_DONE(OUTPUTS, o);                                     \
     RELEASE(empty_v + 8 * v_slot)                             \
@@ -137,7 +74,8 @@
   }
 
 // Parameters: the result, the log-sum-exp [batch][heads][queries]; a counter of tiles, or nothing; room for
-// three tensor maps per work-group.
+// MAPS tensor maps per work-group.
+#define MAPS (3 + MASK_TILES)
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sums_base,
                                ulong sums_offset, __global const void *query_base, ulong query_offset,
@@ -146,11 +84,14 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
                                __global const void *mask_base, ulong mask_offset,
                                __global void *counter_base, ulong counter_offset, __global void *maps_base,
                                ulong maps_offset, const AttentionHopperParams p) {
-  __local uchar tiles[Q_BYTES + 2 * STAGES * KV_BYTES] __attribute__((aligned(1024)));
-  __local uint words[3 * MAP_WORDS] __attribute__((aligned(128)));
+  __local uchar tiles[Q_BYTES + STAGES * (2 * KV_BYTES + MASK_BYTES)] __attribute__((aligned(1024)));
+  __local uint words[MAPS * MAP_WORDS] __attribute__((aligned(128)));
   __local int4 next_tile;
   __local ulong bars[2 + 4 * STAGES] __attribute__((aligned(16)));
   const uint at_q = SHARED(tiles), at_k = at_q + Q_BYTES, at_v = at_k + STAGES * KV_BYTES;
+#if MASK_TILES
+  const uint at_mask = at_v + STAGES * KV_BYTES;
+#endif
   const uint full_q = SHARED(bars), empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + 8 * STAGES;
   const uint full_v = empty_k + 8 * STAGES, empty_v = full_v + 8 * STAGES;
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
@@ -173,13 +114,16 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
 
   if (warpgroup == WARPGROUPS) {
     __global uint *map_q =
-        (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * 3 * MAP_WORDS;
+        (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * MAPS * MAP_WORDS;
     __global uint *map_k = map_q + MAP_WORDS, *map_v = map_k + MAP_WORDS;
     const int groups = p.groups;
     if (item < WARPGROUPS * 128 + 32) {
       MAP_OF(p.query, words, map_q, query_base, query_offset, p.queries, BM)
       MAP_OF(p.key, words + MAP_WORDS, map_k, key_base, key_offset, p.keys, BN)
       MAP_OF(p.value, words + 2 * MAP_WORDS, map_v, value_base, value_offset, p.keys, BN)
+#if MASK_TILES
+      MASK_MAP(words + 3 * MAP_WORDS, map_v + MAP_WORDS)
+#endif
     }
     asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
@@ -201,10 +145,15 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
           if (n > 0) {
             const uint bar = full_k + 8 * k_slot;
             barrier_wait(empty_k + 8 * k_slot, k_phase ^ 1);
-            barrier_expect(bar, KV_BYTES);
+            barrier_expect(bar, KV_BYTES + MASK_EXPECTED);
             UNROLL for (int i = 0; i < HALVES; ++i)
               copy_tile_4(at_k + k_slot * KV_BYTES + i * BN * 128, map_k, i * 64, (n - 1) * BN, k_head,
                           k_batch, bar);
+#if MASK_TILES
+            UNROLL for (int i = 0; i < 2; ++i)
+              COPY_MASK(at_mask + k_slot * MASK_BYTES + i * BM * 128, map_v + MAP_WORDS,
+                        (n - 1) * BN + i * 64, t.first, t.head, t.batch, bar)
+#endif
             NEXT_SLOT(k_slot, k_phase)
           }
           if (n < blocks) {
@@ -227,6 +176,9 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
   const ulong q_matrix = matrix_at(at_q + warpgroup * 8192, 16, 1024), k_matrix = matrix_at(at_k, 16, 1024);
   const ulong v_matrix = matrix_at(at_v, BN * 128, 1024);
   const float scale = as_float((uint)p.scale), unit = UNIT(scale);
+#if MASK_TILES
+  const uint own_mask = OWN_MASK_ROW(at_mask, warpgroup * 64 + warp * 16);
+#endif
   const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float s[BN / 2], o[DEPTH / 2];
   uint w[BN / 4];
@@ -238,7 +190,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
     const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
     const int end0 = CAUSAL ? min(keys, row + 1) : keys, end1 = CAUSAL ? min(keys, row + 9) : keys;
-#if MASK
+#if ITEMS_READ_MASK
     __global const STYPE(M) *mask = MASK_OF(p, t.batch, t.head);
 #endif
 #if DROPOUT
@@ -254,14 +206,12 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     {
       DRAW_DROPOUT
       ALL_DONE(64, s);
-      RELEASE(empty_k + 8 * k_slot)
-      NEXT_SLOT(k_slot, k_phase)
-      MASK_BLOCK(CAUSAL || (n + 1) * BN > keys)
+      FINISH_SCORES(CAUSAL || (n + 1) * BN > keys)
       SOFTEN
       PACK_WEIGHTS
       --n;
     }
-#if CAUSAL && !MASK
+#if CAUSAL && !ITEMS_READ_MASK
     for (; n >= 0 && (n + 1) * BN > t.first + 1; --n) BLOCK(1)
 #endif
     for (; n >= 0; --n) BLOCK(0)
@@ -280,7 +230,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
       const int r = row + h * 8;
       if (p.sums && quarter == 0 && r < queries)
         AT(f32, sums_base, sums_offset)[((size_t)t.batch * heads + t.head) * queries + r] =
-            ((h ? top1 : top0) * unit + fast_log2(total)) * 0.69314718f;
+            LOG_SUM(h ? top1 : top0, unit, fast_log2(total));
       __global ushort *to = (__global ushort *)((__global char *)out_base + out_offset) +
                             t.batch * p.out.batch + t.head * p.out.head + r * p.out.row;
       STORE_ROW(o, part, to, r < queries)

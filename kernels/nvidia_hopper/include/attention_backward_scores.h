@@ -32,7 +32,7 @@
         const int x_ = min((n) * BN + quarter * 2 + j * 8, streamed - 1);                                    \
         const float2 m_ = (float2)((float)LOAD(M, line_, x_ * p.scores.mask_row),                            \
                                    (float)LOAD(M, line_, min(x_ + 1, streamed - 1) * p.scores.mask_row));    \
-        MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale_log2, m_)                                    \
+        MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale, m_)                                         \
       }                                                                                                      \
     }                                                                                                        \
   }
@@ -42,13 +42,18 @@
     UNROLL for (int i = 0; i < SCORE_COUNT; ++i)                   \
       if (row + (i & 2) * 4 >= (int)p.kept_rows) s[i] = -INFINITY; \
   }
-#if MASK
+#if ITEMS_READ_MASK
 #define MASK_BLOCK(masked, n)  \
   {                            \
     MASK_KEYS(n)               \
     if (CAUSAL) MASK_CAUSAL(n) \
     MASK_BEYOND                \
   }
+#elif MASK
+#define MASK_BLOCK(masked, n)                           \
+  ADD_MASK_COLUMNS(own_mask + slot * MASK_BYTES, scale) \
+  if (masked) MASK_CAUSAL(n)                            \
+  MASK_BEYOND
 #else
 #define MASK_BLOCK(masked, n) \
   if (masked) MASK_CAUSAL(n)  \
@@ -74,8 +79,12 @@
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
-#if MASK
-#define MASK_BLOCK(masked, n) ADD_MASK(n, mask, (int)p.kept_rows, streamed, scale_log2)
+#if ITEMS_READ_MASK
+#define MASK_BLOCK(masked, n) ADD_MASK(n, mask, (int)p.kept_rows, streamed, scale)
+#elif MASK
+#define MASK_BLOCK(masked, n)                        \
+  ADD_MASK_ROWS(own_mask + slot * MASK_BYTES, scale) \
+  if (masked) MASK_ROWS(n)
 #else
 #define MASK_BLOCK(masked, n) \
   if (masked) MASK_ROWS(n)
@@ -93,10 +102,10 @@
 // The weights of fragment j by the four elements' sums, and gradients of its scores by their deltas.
 #define WEIGHTS_OF(j, s0, s1, s2, s3)                                       \
   {                                                                         \
-    s[(j)*4] = MARKED(fast_exp2(fma(s[(j)*4], unit, -(s0))), j, 0);         \
-    s[(j)*4 + 1] = MARKED(fast_exp2(fma(s[(j)*4 + 1], unit, -(s1))), j, 1); \
-    s[(j)*4 + 2] = MARKED(fast_exp2(fma(s[(j)*4 + 2], unit, -(s2))), j, 2); \
-    s[(j)*4 + 3] = MARKED(fast_exp2(fma(s[(j)*4 + 3], unit, -(s3))), j, 3); \
+    s[(j)*4] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4], unit, s0)), j, 0);     \
+    s[(j)*4 + 1] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 1], unit, s1)), j, 1); \
+    s[(j)*4 + 2] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 2], unit, s2)), j, 2); \
+    s[(j)*4 + 3] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 3], unit, s3)), j, 3); \
   }
 #define GRADIENTS_OF(j, d0, d1, d2, d3)                                    \
   {                                                                        \

@@ -1,6 +1,6 @@
 // What attention forward and backward on Hopper's matrix units share: the order of tiles, tensor maps,
-// masks and dropout, results. Uses TYPE f16 or bf16, DEPTH and CAUSAL; MASK (M its type) and DROPOUT as in
-// attention.h.
+// dropout, results. Uses TYPE f16 or bf16, DEPTH and CAUSAL; MASK (M its type) and DROPOUT as in attention.h,
+// MASK_TILES as in attention_mask.h.
 #ifndef OCLTENSOR_ATTENTION_HOPPER_H
 #define OCLTENSOR_ATTENTION_HOPPER_H
 #include "attention_hopper_params.h"
@@ -45,8 +45,10 @@ INLINE int tile_number(__global uint *counter, int round) {
   }
 #define RELEASE(bar) \
   if (lane == 0) barrier_arrive(bar);
-#define MAP_OF(x, words, map, base, offset, length, rows)                                            \
-  MAKE_MAP_4(ELEMENT, words, map, (__global const char *)(base) + (offset), p.depth, length,         \
+#define MAP_OF(x, words, map, base, offset, length, rows) \
+  WIDE_MAP_OF(x, words, map, base, offset, p.depth, length, rows)
+#define WIDE_MAP_OF(x, words, map, base, offset, width, length, rows)                                \
+  MAKE_MAP_4(ELEMENT, words, map, (__global const char *)(base) + (offset), width, length,           \
              (x).heads == 0 ? 1 : (x).heads, (x).batches == 0 ? 1 : (x).batches, (x).stride.row * 2, \
              (x).stride.head * 2, (x).stride.batch * 2, 64, rows)
 
@@ -64,62 +66,7 @@ INLINE int tile_number(__global uint *counter, int round) {
 // What an item has of the scores of block `n`: columns 8 j + 2 quarter and the next in s, for all j, of rows
 // `row` (numbers 4 j, 4 j + 1) and row + 8 (4 j + 2, 4 j + 3).
 
-// Masks the keys from end0 and end1 on, where rows are queries.
-#define MASK_ROWS(n)                                                                        \
-  {                                                                                         \
-    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
-      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                      \
-      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                          \
-      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                              \
-      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
-    }                                                                                       \
-  }
-
-#if MASK
-// Where the mask of a head begins.
-#define MASK_OF(p, batch, head)                                                            \
-  (AT_CONST(M, mask_base, mask_offset) + (long)(batch) * (p).scores.mask_strides[0] + \
-   (long)(head) * (p).scores.mask_strides[1])
-// Scores that are still to be multiplied by UNIT, so that they are in units of log2.
-#if MASK == 2
-#define UNIT(scale) 1.0f
-#define IN_UNITS(score, scale) ((score) * (scale))
-#else
-#define UNIT(scale) (scale)
-#define IN_UNITS(score, scale) (score)
-#endif
-#define MASK_PAIR(first, second, scale, m)               \
-  {                                                      \
-    first = WITH_MASK(IN_UNITS(first, scale), (m).x);    \
-    second = WITH_MASK(IN_UNITS(second, scale), (m).y);  \
-  }
-// Adds the mask of one head, which begins at `mask`, where rows are queries, and masks from end0 and end1 on.
-// Loads have no condition, so that they are under way together: what does not exist is read elsewhere.
-#define ADD_MASK(n, mask, queries, keys, scale)                                                          \
-  {                                                                                                      \
-    UNROLL for (int h = 0; h < 2; ++h) {                                                                 \
-      __global const STYPE(M) *line_ = (mask) + min(row + h * 8, (queries) - 1) * p.scores.mask_row;     \
-      const int first_ = (n) * BN + quarter * 2;                                                         \
-      if (p.mask_in_pairs) {                                                                             \
-        UNROLL for (int j = 0; j < BN / 8; ++j) {                                                        \
-          const float2 m_ = PAIR(M, line_ + min(first_ + j * 8, (keys) - 2));                            \
-          MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale, m_)                                   \
-        }                                                                                                \
-      } else {                                                                                           \
-        UNROLL for (int j = 0; j < BN / 8; ++j) {                                                        \
-          const int x_ = min(first_ + j * 8, (keys) - 1), y_ = min(first_ + j * 8 + 1, (keys) - 1);      \
-          const float2 m_ = (float2)((float)LOAD(M, line_, x_ * p.scores.mask_column),                   \
-                                     (float)LOAD(M, line_, y_ * p.scores.mask_column));                  \
-          MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale, m_)                                   \
-        }                                                                                                \
-      }                                                                                                  \
-    }                                                                                                    \
-    MASK_ROWS(n)                                                                                         \
-  }
-#else
-#define UNIT(scale) (scale)
-#endif
+#include "attention_mask.h"
 
 #if DROPOUT
 // Which elements of block n are kept, a word for eight fragments. `draw` is kept_across_keys or

@@ -15,9 +15,11 @@ typedef struct {
   tk_i64 queries, keys, depth;
   tk_i64 all_heads, row_tiles, tiles;   // of all batches; tiles of a head's queries, and of all
   tk_i64 bundle;                        // heads processed together, whose keys and values fit the cache
-  tk_u64 scale;                         // of the scores, times log2(e): bits
+  tk_u64 scale;                         // of the scores: bits
   tk_i64 sums;                          // 1: write the log-sum-exp
-  tk_i64 mask_in_pairs;                 // 1: two adjacent keys' elements of the mask are one load
+  HopperTensor mask;                    // where the copy engine brings it
+  tk_i64 mask_rows;                     // there: a box's rows, 1 if all queries share one
+  tk_i64 mask_in_pairs;                 // elsewhere, 1: two adjacent keys' elements are one load
   AttentionParams scores;               // mask and dropout
 } AttentionHopperParams;
 // A pass of backward. `kept`: the operands of which a work-group keeps rows; `streamed`: those that
@@ -29,9 +31,10 @@ typedef struct {
   tk_i64 kept_rows, streamed_rows, depth;
   tk_i64 padded;                        // queries of a head in the statistics, a multiple of 128
   tk_i64 all_heads, row_tiles, tiles, bundle;
-  tk_u64 scale, scale_log2;             // of gradients of scores; of scores, times log2(e): bits
+  tk_u64 scale, score_scale;            // of gradients of scores; of scores: bits
   tk_i64 wanted[2];
-  tk_i64 mask_in_pairs;                 // as above; where queries are kept
+  HopperTensor mask;                    // as above
+  tk_i64 mask_rows, mask_in_pairs;
   AttentionParams scores;               // mask and dropout
 } AttentionHopperBackwardParams;
 typedef struct {
@@ -39,6 +42,7 @@ typedef struct {
   tk_i64 heads, queries, padded, depth;
   tk_i64 with_query;                    // 1: the sums of the query's gradient become 0
   tk_u64 delta_factor;                  // 2 (1 - p) with dropout, or 1; bits
+  tk_u64 unit;                          // of a log-sum-exp: bits of log2(e), or with a mask of numbers of 1
 } AttentionHopperRowsParams;
 typedef struct {
   FlashTensor out;

@@ -43,7 +43,7 @@ INLINE void bring_block(__local uchar *tiles, uint to, const Streamed o, int fir
 
 // Turns scores s into weights (their dropout is left to the caller), by the log-sum-exp of `lse`, four
 // numbers for the elements of fragment (j, i). `row` and `column` are the lane's first ones.
-INLINE float4 weights_of(float4 s, float4 lse, float scale_log2, bool check, int row, int column, int keys,
+INLINE float4 weights_of(float4 s, float4 lse, float scale, bool check, int row, int column, int keys,
                          int queries, __global const void *mask_base, ulong mask_offset,
                          const AttentionParams p) {
   float x[4] = {s.x, s.y, s.z, s.w};
@@ -52,16 +52,15 @@ INLINE float4 weights_of(float4 s, float4 lse, float scale_log2, bool check, int
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
 #endif
   OFTEN for (int e = 0; e < 4; ++e) {
-    x[e] *= scale_log2;
     if (check) {
       const int r = row + (e >> 1) * 8, c = column + (e & 1);
       const int key = IS_KEYS ? r : c, query = IS_KEYS ? c : r;
       if ((key < keys) & (query < queries) & (!CAUSAL | (key <= query)))
-        x[e] = MASKED_AT(x[e], mask, query * p.mask_row + key * p.mask_column);
+        x[e] = MASKED_AT(x[e], scale, mask, query * p.mask_row + key * p.mask_column);
       else
         x[e] = -INFINITY;
     }
-    x[e] = fast_exp2(x[e] - less[e]);
+    x[e] = fast_exp2(LOG_WEIGHT(x[e], UNIT(scale), less[e]));
   }
   return (float4)(x[0], x[1], x[2], x[3]);
 }
@@ -86,7 +85,7 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
   const int lane = get_local_id(0) & 31, warp_row = (get_local_id(0) >> 5) * WARP_ROWS;
   const int row = first + warp_row + (lane >> 2);
   const uint at_kept = PLACE(tiles), ring = at_kept + KEPT_BYTES;
-  const float scale_log2 = as_float((uint)p.scale) * LOG2_E;
+  const float scale = as_float((uint)p.scale);
   __global const float2 *statistics =
       (__global const float2 *)((__global const char *)statistics_base + statistics_offset);
   const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
@@ -187,7 +186,7 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
 #else
       const float4 lse = row_lse[i], delta = row_delta[i];
 #endif
-      const float4 w = weights_of(s[j][i], lse, scale_log2, check, row + i * 16, column, keys, queries,
+      const float4 w = weights_of(s[j][i], lse, scale, check, row + i * 16, column, keys, queries,
                                   mask_base, mask_at, p.scores);
       float4 gradient = d[j][i];
       s[j][i] = w;

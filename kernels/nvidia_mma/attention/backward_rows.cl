@@ -1,6 +1,6 @@
-// The statistics of every query for attention's backward by mma.sync, in pairs: its log-sum-exp times log2(e)
-// (weights are 2^(score - that)), +infinity if there is no such query or it sees no key; and delta, the sum
-// of the result times its gradient, times p.kept, so that the gradients of weights need no factor for
+// The statistics of every query for attention's backward by mma.sync, in pairs: its log-sum-exp in the units
+// of LOG_WEIGHT (attention_lanes.h), +infinity if there is no such query or it sees no key; and delta, the
+// sum of the result times its gradient, times p.kept, so that the gradients of weights need no factor for
 // dropout. Heads have p.padded rows. LANES work-items share a row. Defines: TYPE, LANES, GROUP_SIZE.
 #include "types.h"
 typedef float T;
@@ -30,5 +30,5 @@ __kernel void attention_mma_rows(__global void *rows_base, ulong rows_offset, __
   const float lse =
       row < p.queries ? AT_CONST(f32, sums_base, sums_offset)[head * p.queries + row] : -INFINITY;
   ((__global float2 *)((__global char *)rows_base + rows_offset))[head * p.padded + row] =
-      (float2)(lse == -INFINITY ? INFINITY : lse * 1.44269504f, delta * as_float((uint)p.kept));
+      (float2)(lse == -INFINITY ? INFINITY : lse * as_float((uint)p.unit), delta * as_float((uint)p.kept));
 }

@@ -38,9 +38,9 @@ typedef struct {
   float top, total;
 } Row;
 
-// Sets scores that a row does not see to minus infinity, and adds a mask: scores are in units of log2 then,
-// else unscaled. `row` and `column` are the lane's first ones.
-INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int queries, int keys, float scale_log2,
+// Sets scores that a row does not see to minus infinity, and adds a mask. `row` and `column` are the lane's
+// first ones.
+INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int queries, int keys, float scale,
                         __global const void *mask_base, ulong mask_offset, const AttentionParams p) {
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int h = 0; h < 2; ++h) {
@@ -53,12 +53,8 @@ INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int querie
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
         const int c = column + j * 8;
         float x = h ? s[j][i].z : s[j][i].x, y = h ? s[j][i].w : s[j][i].y;
-#if MASK == 2
-        x *= scale_log2;
-        y *= scale_log2;
-#endif
-        x = c < end ? MASKED_AT(x, mask, 0) : -INFINITY;
-        y = c + 1 < end ? MASKED_AT(y, mask, p.mask_column) : -INFINITY;
+        x = c < end ? MASKED_AT(x, scale, mask, 0) : -INFINITY;
+        y = c + 1 < end ? MASKED_AT(y, scale, mask, p.mask_column) : -INFINITY;
         if (h) s[j][i].z = x, s[j][i].w = y;
         else s[j][i].x = x, s[j][i].y = y;
 #if MASK
@@ -72,7 +68,7 @@ INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int querie
 INLINE void soften(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 o[][FRAGMENTS_M],
                    Row state[][2], float unit) {
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
-    float factor[2], less[2];
+    float factor[2], less[2], units[2];
     OFTEN for (int h = 0; h < 2; ++h) {
       float top = state[i][h].top;
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
@@ -81,14 +77,16 @@ INLINE void soften(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 o[][FRA
       top = larger(top, float_from_neighbour(tiles, top, 2));
       const float shift = top == -INFINITY ? 0.0f : top;
       factor[h] = fast_exp2((state[i][h].top - shift) * unit);
-      less[h] = -shift * unit;
+      units[h] = ROW_UNIT(shift, unit);
+      less[h] = -shift * units[h];
       state[i][h].top = top;
       state[i][h].total *= factor[h];
     }
     OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
       const float4 v = s[j][i];
-      const float4 w = (float4)(fast_exp2(fma(v.x, unit, less[0])), fast_exp2(fma(v.y, unit, less[0])),
-                                fast_exp2(fma(v.z, unit, less[1])), fast_exp2(fma(v.w, unit, less[1])));
+      const float4 w =
+          (float4)(fast_exp2(fma(v.x, units[0], less[0])), fast_exp2(fma(v.y, units[0], less[0])),
+                   fast_exp2(fma(v.z, units[1], less[1])), fast_exp2(fma(v.w, units[1], less[1])));
       state[i][0].total += w.x + w.y;
       state[i][1].total += w.z + w.w;
       s[j][i] = w;
@@ -117,7 +115,7 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
   const Rows query = rows_of(query_base, query_offset, p.query, batch, head, queries, p.depth);
   const Rows key = rows_of(key_base, key_offset, p.key, batch, key_head, keys, p.depth);
   const Rows value = rows_of(value_base, value_offset, p.value, batch, key_head, keys, p.width);
-  const float scale_log2 = as_float((uint)p.scale) * LOG2_E, unit = MASK == 2 ? 1.0f : scale_log2;
+  const float scale = as_float((uint)p.scale), unit = UNIT(scale);
   const int blocks = ((CAUSAL ? min(keys, first + BM) : keys) + BN - 1) / BN;
   const int seen_by_all = CAUSAL ? min(keys, first + warp_row + 1) : keys;  // of the warp's rows
 #if MASK
@@ -143,8 +141,7 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (n + 1 < blocks) FETCH(at_key, key, (n + 1) * BN)
     if (MASK != 0 || (n + 1) * BN > seen_by_all)
-      mask_scores(s, row, n * BN + (lane & 3) * 2, queries, keys, scale_log2, mask_base, mask_offset,
-                  p.scores);
+      mask_scores(s, row, n * BN + (lane & 3) * 2, queries, keys, scale, mask_base, mask_offset, p.scores);
     soften(tiles, s, o, state, unit);
 #if DROPOUT
     FOR_FOURS {
@@ -169,7 +166,7 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
       const int r = row + i * 16 + h * 8;
       if (p.rows && (lane & 3) == 0 && r < queries)
         AT(f32, sums_base, sums_offset)[(long)z * queries + r] =
-            (state[i][h].top * unit + log2(total)) * 0.69314718f;
+            LOG_SUM(state[i][h].top, unit, log2(total));
     }
     factor[i] = (float4)(part[0], part[0], part[1], part[1]);
   }

@@ -160,9 +160,9 @@ INLINE float float_from_neighbour(__local uchar *tiles, float v, uint across) {
 
 #include "attention_lanes.h"
 #if MASK == 0
-#define MASKED_AT(s, mask, at) (s)
+#define MASKED_AT(s, scale, mask, at) (s)
 #else
-#define MASKED_AT(s, mask, at) WITH_MASK(s, LOAD(M, mask, at))
+#define MASKED_AT(s, scale, mask, at) WITH_MASK(s, scale, LOAD(M, mask, at))
 #endif
 #if DROPOUT
 // Elements of fragment j, or 0 where `kept` says so in its bits `at`.

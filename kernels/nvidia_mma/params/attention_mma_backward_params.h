@@ -18,5 +18,6 @@ typedef struct {
   FlashTensor out, grad;
   tk_i64 heads, queries, padded, width;
   tk_u64 kept;  // 1 - p of dropout, bits
+  tk_u64 unit;  // of a log-sum-exp: bits of log2(e), or with a mask of numbers of 1
 } AttentionMmaRowsParams;
 #endif

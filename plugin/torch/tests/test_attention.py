@@ -6,6 +6,7 @@ import unittest
 
 import torch
 import torch_ocl  # noqa: F401
+from attention_case import check_rows_of_a_low_number
 from torch.backends import ocl
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attention
@@ -216,6 +217,11 @@ class Attention(unittest.TestCase):
         self.assertTrue((out[0, 0, 2] == 0).all())
         self.assertTrue((query.grad[0, 0, 2] == 0).all())
         self.assertTrue(torch.isfinite(key.grad).all())
+
+    def test_rows_of_a_low_number(self) -> None:
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(dtype=dtype):
+                check_rows_of_a_low_number(self, dtype, LIMITS[dtype])
 
     def test_dropout_has_a_gradient_and_follows_the_seed(self) -> None:
         torch.manual_seed(1)

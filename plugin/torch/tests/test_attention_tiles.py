@@ -10,6 +10,7 @@ os.environ["OCLTENSOR_DISABLED_PROVIDERS"] = "nvidia_hopper,nvidia_mma"
 
 import torch  # noqa: E402
 import torch_ocl  # noqa: E402, F401
+from attention_case import check_rows_of_a_low_number  # noqa: E402
 from torch.backends import ocl  # noqa: E402
 from torch.nn.functional import scaled_dot_product_attention as attention  # noqa: E402
 
@@ -88,6 +89,11 @@ class AttentionTiles(unittest.TestCase):
         )
         torch.testing.assert_close(got, want, equal_nan=True)
         self.assertEqual(got[:, 1, 3].abs().max().item(), 0)
+
+    def test_rows_of_a_low_number(self) -> None:
+        check_rows_of_a_low_number(self, torch.float32, LIMITS[torch.float32])
+        self.assertEqual(ocl.last_choices()["attention_forward"], "attention_forward.tiles")
+        check_rows_of_a_low_number(self, torch.bfloat16, LIMITS[torch.bfloat16])
 
     def test_log_sum_exp(self) -> None:
         query, key = torch.randn(1, 2, 50, 24), torch.randn(1, 2, 90, 24)

@@ -9,6 +9,7 @@ os.environ["OCLTENSOR_NVIDIA_MMA"] = "emulated80"
 
 import torch  # noqa: E402
 import torch_ocl  # noqa: E402, F401
+from attention_case import check_rows_of_a_low_number  # noqa: E402
 from torch.backends import ocl  # noqa: E402
 from torch.nn.functional import scaled_dot_product_attention as attention  # noqa: E402
 
@@ -68,7 +69,11 @@ class AttentionUnits(unittest.TestCase):
     def test_broadcast_mask(self) -> None:
         torch.manual_seed(2)
         mask = torch.randn(3, 1, 66)  # of heads and keys
-        self.check(torch.float16, (1, 3, 3, 35, 66, 32, 32), {"attn_mask": mask, "dropout_p": 0.2})
+        self.check(torch.bfloat16, (1, 3, 3, 35, 66, 32, 32), {"attn_mask": mask})
+
+    def test_rows_of_a_low_number(self) -> None:
+        check_rows_of_a_low_number(self, torch.bfloat16, LIMITS[torch.bfloat16])
+        self.assertEqual(ran(), ["attention_forward.mma", "attention_backward.mma"])
 
     def test_reasons(self) -> None:
         query = torch.randn(1, 1, 8, 160, dtype=torch.float16, device="ocl")

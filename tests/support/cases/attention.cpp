@@ -9,9 +9,21 @@ namespace {
 
 bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
 
-// A bool mask that leaves each query at least one key, or an additive one.
+// A bool mask that leaves each query at least one key, or an additive one, of which some rows may
+// be a large negative number, up to the lowest, throughout: all keys then have the same weight, as
+// not even float64 has room for their scores beside it (beside float16's lowest number it has).
 TensorPtr mask(Draw& draw, DType dtype, const Dims& sizes) {
-  if (draw.rng.chance(0.5)) return draw.tensor(dtype, sizes, {-3, 1});
+  if (draw.rng.chance(0.5)) {
+    if (dtype == DType::Float16 || draw.rng.chance(0.7)) return draw.tensor(dtype, sizes, {-3, 1});
+    HostTensor t = draw.values(dtype, sizes, {-3, 1});
+    const int64_t row = std::max<int64_t>(1, sizes.back());
+    for (int64_t i = 0; i < t.numel(); i += row) {
+      if (!draw.rng.chance(0.3)) continue;
+      const double low = -largest_finite(dtype) * std::exp2(-10.0 * draw.rng.range(0, 6));
+      for (int64_t j = i; j < i + row; ++j) t.set(j, low);
+    }
+    return draw.place(std::move(t));
+  }
   HostTensor t = draw.values(DType::Bool, sizes, {});
   for (int64_t i = 0, n = t.numel(); i < n; i += std::max<int64_t>(1, sizes.back()))
     t.set_integer(i, 1);
@@ -106,6 +118,10 @@ Case make_fused(const Operator& op, DType dtype, Draw& draw) {
   int64_t batch = rng.range(1, 2), key_heads = rng.range(1, 3), queries = draw.extent(limit, true),
           keys = draw.extent(limit), depth = draw.extent(33), width = draw.extent(33);
   const int64_t heads = key_heads * rng.range(1, 2);
+  // Kernels for matrix units take heads, and read masks best, of whole vectors.
+  const auto whole = [](int64_t size) { return (size + 7) / 8 * 8; };
+  if (rng.chance(0.5)) depth = width = whole(depth);
+  if (rng.chance(0.4)) keys = whole(keys);
   c.set("query", draw.tensor(dtype, {batch, heads, queries, depth}, {-2, 2}));
   c.set("key", draw.tensor(dtype, {batch, key_heads, keys, depth}, {-2, 2}));
   c.set("value", draw.tensor(dtype, {batch, key_heads, keys, width}, {-2, 2}));

@@ -11,9 +11,18 @@
 
 namespace ocltensor::opencl::nvidia_hopper {
 
+// The kind of a problem for these kernels.
+struct HopperAttention : attention::Kind {
+  bool mask_tiles;  // whether the copy engine brings the mask's blocks
+
+  size_t index() const { return Kind::index() * 2 + (mask_tiles ? 1 : 0); }
+  Defines defines() const { return Kind::defines().set(define::MASK_TILES, mask_tiles); }
+};
+inline constexpr size_t kHopperAttentionKinds = attention::kKinds * 2;
+
 // How kernels/nvidia_hopper/attention/forward.cl is specialised.
 struct HopperForward {
-  attention::Kind kind;
+  HopperAttention kind;
   int64_t depth;       // padded: 64 or 128
   int64_t warpgroups;  // warpgroups that multiply: 2, or 3 for depth 64
 
@@ -28,7 +37,7 @@ enum class HopperPass { KeyValue = 0, Query = 1, All = 2 };
 
 // How that kernel is specialised.
 struct HopperBackward {
-  attention::Kind kind;
+  HopperAttention kind;
   int64_t depth;  // padded: 64 or 128
   bool one_pass;  // whose sums for the query are added in any order
 
@@ -46,14 +55,19 @@ struct HopperBackwardOperands {
   tb_address sums;
 };
 
-constexpr double kLog2E = 1.4426950408889634;
-
-// Why both directions decline a problem, or nullptr.
-const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p);
+// The kind of a problem that both directions take, or why they decline it.
+Planned<HopperAttention> hopper_attention(const OpCall& call, const attention::FusedProblem& p);
 // Whether the copy engine can read the tensor, and every line begins at a full vector. An output
 // must not be broadcast.
 bool is_hopper_readable(TensorView t, bool output);
 HopperTensor hopper_layout(TensorView t);
+// The layout of a mask that the copy engine can read, of boxes of `rows` queries.
+struct HopperMask {
+  HopperTensor layout;
+  int64_t rows;  // of a box: 1 if all queries share one
+};
+HopperMask hopper_mask(const attention::FusedProblem& p, const AttentionParams& scores,
+                       int64_t rows);
 // How many heads are worked on together, in equal bundles whose keys and values fit the cache;
 // those of a head take `bytes`.
 int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
@@ -74,10 +88,10 @@ void enqueue_hopper_backward(const OpCall& call, const attention::FusedProblem& 
                              int64_t most_groups);
 
 // The problem that proves kernels for rows of up to `depth` numbers: heads that are padded, more
-// tiles than work-groups.
+// tiles than work-groups. Lines of a mask are what the kind asks for.
 constexpr int64_t kProofGroups = 2;
-inline attention::AttentionProof::Shape proof_shape(int64_t depth) {
-  return {205, 300, depth - 8, depth - 8};
+inline attention::AttentionProof::Shape proof_shape(const HopperAttention& kind, int64_t depth) {
+  return {205, kind.mask_tiles ? 304 : 300, depth - 8, depth - 8};
 }
 // Reports the programs of backward after forward. `what`: const HopperForward*.
 void report_likely_backward(const OpCall& call, const void* what, const ReportProgram& report);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kTileRows = 128;
 constexpr int64_t kItems = 384;
-constexpr int64_t kMapBytes = 4 * 128;  // of a work-group: four tensor maps
+constexpr int64_t kMapBytes = 5 * 128;  // of a work-group: tensor maps, one of them of the mask
 constexpr int64_t kMostHeads = 65535;   // work-groups in a launch's second dimension
 constexpr size_t kShapes = 4;           // depth 64 or 128, in one pass or two
 constexpr int64_t kRowsItems = 256, kQueryItems = 128;
@@ -52,7 +52,8 @@ void make_statistics(const OpCall& call, const Passes& b) {
                                          padded_rows(b.p),
                                          b.p.depth,
                                          b.sums.has_value(),
-                                         bits(delta_factor(b.p))};
+                                         bits(delta_factor(b.p)),
+                                         slot_bits(b.v.kind.sum_unit())};
   const int64_t heads = b.p.batch * b.p.heads;
   call.launch(kernels::nvidia_hopper::attention::backward_rows::attention_hopper_rows,
               Defines().type(define::TYPE, b.v.kind.type).set(define::DEPTH, b.v.depth),
@@ -92,10 +93,16 @@ AttentionHopperBackwardParams pass_params(const Passes& b, HopperPass pass) {
   p.bundle = hopper_bundle(p.all_heads, p.streamed_rows * row_bytes * (keeps_keys ? p.groups : 1),
                            keeps_keys ? 1 : p.groups);
   p.scale = bits(problem.scale / delta_factor(problem));
-  p.scale_log2 = bits(problem.scale * kLog2E);
+  p.score_scale = bits(problem.scale);
   p.wanted[0] = problem.outs[keeps_keys ? 1 : 0].wanted();
   p.wanted[1] = problem.outs[2].wanted();
   p.scores = attention::flash_params(problem).scores;
+  if (b.v.kind.mask_tiles) {
+    const HopperMask mask =
+        hopper_mask(problem, p.scores, keeps_keys ? b.v.streamed_rows(pass) : kTileRows);
+    p.mask = mask.layout;
+    p.mask_rows = mask.rows;
+  }
   p.mask_in_pairs = is_mask_in_pairs(problem, p.scores);
   return p;
 }
@@ -144,18 +151,18 @@ void finish_query(const OpCall& call, const Passes& b) {
 
 bool is_variant_proven(const OpCall& call, const HopperBackward& v) {
   // leaked: streams may end after static objects
-  static auto& proofs = *new Proofs<kShapes * attention::kKinds>;
+  static auto& proofs = *new Proofs<kShapes * kHopperAttentionKinds>;
   static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_backward,
                                    wrong_hopper_backward};
   return proofs.hold(
-      call, ((v.depth == 128 ? 2 : 0) + (v.one_pass ? 1 : 0)) * attention::kKinds + v.kind.index(),
+      call,
+      ((v.depth == 128 ? 2 : 0) + (v.one_pass ? 1 : 0)) * kHopperAttentionKinds + v.kind.index(),
       kTest, [&] { return v.defines(v.first_pass()); }, &v);
 }
 
 Planned<HopperBackward> plan(const OpCall& call, const attention::FusedProblem& p) {
-  Planned<attention::Kind> kind = attention::kind_of(call, p);
+  Planned<HopperAttention> kind = hopper_attention(call, p);
   if (kind.reason() != nullptr) return kind.reason();
-  if (const char* reason = refuse_hopper(call, p)) return reason;
   if (p.batch * p.heads > kMostHeads) return "too many heads";
   for (const attention::OutputPlace& out : p.outs)
     if (out.wanted() && !is_hopper_readable(out.tensor(), true))
@@ -243,7 +250,7 @@ void report_likely_backward(const OpCall&, const void* what, const ReportProgram
 
 std::string wrong_hopper_backward(const OpCall& call, const void* what) {
   const HopperBackward& v = *static_cast<const HopperBackward*>(what);
-  attention::AttentionProof proof(call, v.kind, proof_shape(v.depth));
+  attention::AttentionProof proof(call, v.kind, proof_shape(v.kind, v.depth));
   return attention::wrong_backward(
       proof, [&](const attention::FusedProblem& p, const attention::BackwardProofOperands& o) {
         enqueue_hopper_backward(call, p, v, {o.grad, o.query, o.key, o.value, o.out, o.sums},

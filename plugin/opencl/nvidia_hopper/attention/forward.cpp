@@ -1,18 +1,18 @@
 // Attention on Hopper's matrix units, forward: kernels/nvidia_hopper/attention/forward.cl.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "attention.h"
 #include "call/divide_up.h"
 #include "call/proofs.h"
+#include "call/scalar_bits.h"
 #include "kernels/nvidia_hopper/attention.h"
 #include "nvidia_hopper/provider.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
 
-constexpr int64_t kMapBytes = 3 * 128;  // of a work-group: three tensor maps
+constexpr int64_t kMapBytes = 4 * 128;  // of a work-group: tensor maps, one of them of the mask
 constexpr int64_t kVector = 8;          // elements in 16 bytes; lines must be multiples of it
 constexpr int64_t kMostStride = int64_t{1} << 38;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;  // most for the keys and values of a bundle
@@ -21,7 +21,7 @@ constexpr size_t kShapes = 3;  // depth 128; depth 64 with 2 and 3 warpgroups
 
 // Three warpgroups read keys less often; two take turns at the matrix unit, which is better for few
 // rows, and have registers for masks and random numbers.
-HopperForward variant_for(const attention::Kind& kind, const attention::FusedProblem& p) {
+HopperForward variant_for(const HopperAttention& kind, const attention::FusedProblem& p) {
   HopperForward v{kind, p.depth <= 64 ? 64 : 128, 2};
   const bool is_plain = kind.mask == attention::MaskKind::None && !kind.dropout;
   if (v.depth == 64 && is_plain && p.queries > (kind.causal ? 2048 : 1024)) v.warpgroups = 3;
@@ -29,11 +29,22 @@ HopperForward variant_for(const attention::Kind& kind, const attention::FusedPro
 }
 size_t index_of(const HopperForward& v) {
   const size_t shape = v.depth == 128 ? 2 : v.warpgroups == 3 ? 1 : 0;
-  return shape * attention::kKinds + v.kind.index();
+  return shape * kHopperAttentionKinds + v.kind.index();
 }
 
 bool is_multiple(int64_t stride) {
   return stride > 0 && stride < kMostStride && stride % kVector == 0;
+}
+
+// Whether the copy engine can read the mask: its numbers are of the operands' type, the columns
+// neighbours, the lines aligned.
+bool has_mask_tiles(const attention::Kind& kind, const attention::FusedProblem& p) {
+  if (!kind.adds_numbers() || kind.mask_type() != kind.type) return false;
+  const AttentionParams scores = attention::flash_params(p).scores;
+  const int64_t steps[] = {scores.mask_row, scores.mask_strides[0], scores.mask_strides[1]};
+  return scores.mask_column == 1 && p.block.mask->address() % 16 == 0 &&
+         std::all_of(std::begin(steps), std::end(steps),
+                     [](int64_t step) { return step == 0 || is_multiple(step); });
 }
 
 AttentionHopperParams params_of(const attention::FusedProblem& problem, const HopperForward& v,
@@ -53,17 +64,21 @@ AttentionHopperParams params_of(const attention::FusedProblem& problem, const Ho
   p.row_tiles = divide_up(problem.queries, v.tile_rows());
   p.tiles = p.all_heads * p.row_tiles;
   p.bundle = hopper_bundle(p.all_heads, problem.keys * problem.depth * 4, p.groups);
-  const auto scale = static_cast<float>(problem.scale * kLog2E);
-  std::memcpy(&p.scale, &scale, sizeof scale);
+  p.scale = slot_bits(static_cast<float>(problem.scale));
   p.sums = problem.outs[1].wanted();
   p.scores = attention::flash_params(problem).scores;
+  if (v.kind.mask_tiles) {
+    const HopperMask mask = hopper_mask(problem, p.scores, v.tile_rows());
+    p.mask = mask.layout;
+    p.mask_rows = mask.rows;
+  }
   p.mask_in_pairs = is_mask_in_pairs(problem, p.scores);
   return p;
 }
 
 bool is_variant_proven(const OpCall& call, const HopperForward& v) {
   // leaked: streams may end after static objects
-  static auto& proofs = *new Proofs<kShapes * attention::kKinds>;
+  static auto& proofs = *new Proofs<kShapes * kHopperAttentionKinds>;
   static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_forward,
                                    wrong_hopper_forward, report_likely_backward};
   return proofs.hold(
@@ -77,16 +92,15 @@ const char* refuse_shape(const attention::FusedProblem& p) {
   if (std::max(p.queries, p.keys) > kMost - 256 ||
       divide_up(p.queries, 128) > kMost / 2 / (p.batch * p.heads))
     return "the sizes need 64 bits";
-  const auto scale = static_cast<float>(p.scale * kLog2E);
-  if (!(scale > 0) || scale > std::numeric_limits<float>::max())
+  const auto scale = static_cast<float>(p.scale);
+  if (!(scale > 0) || scale > std::numeric_limits<float>::max() / 2)
     return "the scale is not positive";  // the largest score is found before scaling
   return nullptr;
 }
 
 Planned<HopperForward> plan(const OpCall& call, const attention::FusedProblem& p) {
-  Planned<attention::Kind> kind = attention::kind_of(call, p);
+  Planned<HopperAttention> kind = hopper_attention(call, p);
   if (kind.reason() != nullptr) return kind.reason();
-  if (const char* reason = refuse_hopper(call, p)) return reason;
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (!is_hopper_readable(p.outs[0].tensor(), true)) return "the result's lines are not aligned";
   const HopperForward v = variant_for(kind.plan(), p);
@@ -131,13 +145,31 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
   return divide_up(heads, divide_up(heads, most));
 }
 
-const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p) {
+HopperMask hopper_mask(const attention::FusedProblem& p, const AttentionParams& scores,
+                       int64_t rows) {
+  const bool shared = scores.mask_row == 0;
+  const int64_t row = shared ? divide_up(p.keys, kVector) * kVector : scores.mask_row;
+  HopperMask m{{{row, row, row}, 0, 0}, shared ? 1 : rows};
+  if (scores.mask_strides[0] != 0) {
+    m.layout.batches = p.batch;
+    m.layout.stride.batch = scores.mask_strides[0];
+  }
+  if (scores.mask_strides[1] != 0) {
+    m.layout.heads = p.heads;
+    m.layout.stride.head = scores.mask_strides[1];
+  }
+  return m;
+}
+
+Planned<HopperAttention> hopper_attention(const OpCall& call, const attention::FusedProblem& p) {
+  Planned<attention::Kind> kind = attention::kind_of(call, p);
+  if (kind.reason() != nullptr) return kind.reason();
   const auto& args = call.args();
   if (const char* reason = refuse_shape(p)) return reason;
   for (const Arg operand : {Arg::query, Arg::key, Arg::value})
     if (!is_hopper_readable(args.tensor(operand), false))
       return "an operand's lines are not aligned";
-  return nullptr;
+  return HopperAttention{kind.plan(), has_mask_tiles(kind.plan(), p)};
 }
 
 bool is_mask_in_pairs(const attention::FusedProblem& p, const AttentionParams& scores) {
@@ -179,7 +211,7 @@ void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p
 
 std::string wrong_hopper_forward(const OpCall& call, const void* what) {
   const HopperForward& v = *static_cast<const HopperForward*>(what);
-  attention::AttentionProof proof(call, v.kind, proof_shape(v.depth));
+  attention::AttentionProof proof(call, v.kind, proof_shape(v.kind, v.depth));
   return attention::wrong_forward(
       proof, [&](const attention::FusedProblem& p, const attention::ProofOperands& o) {
         enqueue_hopper_forward(call, p, v, {o.query, o.key, o.value}, kProofGroups);

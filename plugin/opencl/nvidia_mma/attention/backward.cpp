@@ -132,7 +132,8 @@ void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
                                       p.queries,
                                       padded_rows(p),
                                       p.width,
-                                      slot_bits(static_cast<float>(1 - p.block.dropout))};
+                                      slot_bits(static_cast<float>(1 - p.block.dropout)),
+                                      slot_bits(v.kind.sum_unit())};
   call.launch(kernels::nvidia_mma::attention::backward_rows::attention_mma_rows,
               Defines()
                   .type(define::TYPE, v.kind.type)

@@ -26,7 +26,7 @@ DType Kind::mask_type() const {
 Defines Kind::defines() const {
   Defines d;
   d.type(define::TYPE, type).type(define::M, mask_type());
-  d.set(define::MASK, mask == MaskKind::None ? 0 : mask == MaskKind::Bool ? 1 : 2);
+  d.set(define::MASK, mask == MaskKind::None ? 0 : adds_numbers() ? 2 : 1);
   return d.set(define::CAUSAL, causal).set(define::DROPOUT, dropout);
 }
 

@@ -22,6 +22,10 @@ struct Kind {
            (type == DType::BFloat16 ? 1 : 0);
   }
   DType mask_type() const;
+  bool adds_numbers() const { return mask > MaskKind::Bool; }  // to the scores
+  // What log-sum-exps are multiplied by for kernels on matrix units: LOG_WEIGHT
+  // (kernels/include/attention_lanes.h).
+  float sum_unit() const { return adds_numbers() ? 1.0F : 1.44269504F; }
   // TYPE, M, MASK, CAUSAL and DROPOUT of kernels/include/attention.h.
   Defines defines() const;
 };
