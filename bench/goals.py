@@ -136,6 +136,14 @@ GOALS = [
         )
         for d, first in (("forward", 1.5), ("backward", 1.3))
     ),
+    Goal(
+        "attention with masks and dropout, 16 bits",
+        True,
+        CUDA,
+        1.2,
+        1.5,
+        _group("masked attention forward bfloat16", "masked attention backward bfloat16"),
+    ),
     *(
         Goal(
             f"attention {d}, 16 bits, against cuDNN",

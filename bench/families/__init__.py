@@ -28,6 +28,7 @@ FAMILIES = {
     "rows": norm.rows,
     "pool": pool.rows,
     "attention": attention.rows,
+    "masks": attention.masked,
     "indexing": indexing.rows,
     "linalg": linalg.rows,
     "torch": torch_level.small,
