@@ -68,14 +68,14 @@
   }
 LOAD_MATRICES_FUNCTION(load_matrices, "")
 LOAD_MATRICES_FUNCTION(load_turned, ".trans")
-INLINE float2 unpack_bf16(uint v) { return (float2)(as_float(v << 16), as_float(v & 0xffff0000u)); }
-INLINE float2 unpack_f16(uint v) {
+INLINE float2 unpack_pair_bf16(uint v) { return (float2)(as_float(v << 16), as_float(v & 0xffff0000u)); }
+INLINE float2 unpack_pair_f16(uint v) {
   float2 r;
   asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
       : "=f"(r.x), "=f"(r.y) : "r"(v));
   return r;
 }
-#define UNPACK CAT(unpack_, TYPE)
+#define UNPACK CAT(unpack_pair_, TYPE)
 // A block of the mask in local memory: BM x BN numbers in boxes of 64 keys, with a row for each query, or one
 // row if all queries share it (p.mask_rows is 1, else MASK_ROWS_OF_BOX).
 #define MASK_BYTES (BM * BN * 2)

@@ -8,8 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention as attention
 
 def check_rows_of_a_low_number(test: unittest.TestCase, dtype: torch.dtype, limit: float) -> None:
     """Of a row that is masked by one large negative number throughout, all keys have the same
-    weight, as scores are lost beside it, in float64, too; keys that are masked so in other rows have none. Models
-    write such masks instead of minus infinity."""
+    weight, as scores are lost beside it, in float64, too; keys that are masked so in other rows
+    have none. Models write such masks instead of minus infinity."""
     torch.manual_seed(3)
     query, key, value = (torch.randn(1, 3, n, 32).to(dtype) for n in (35, 72, 72))
     for low in (torch.finfo(dtype).min, -1e30, -1e20):
