@@ -26,9 +26,9 @@
 #define SUM_BYTES (QUERY_COUNT * 512)    // what a warpgroup adds to the sums of a block
 #define ITEMS (128 * (WARPGROUPS + 1))
 #define STEP(bytes) ((bytes) >> 4)       // in descriptors of matrices
-// Registers of an item of the warpgroup that loads, and of one that multiplies. With 24 the former spills
-// where it counts causal blocks, by which heads of 128 lose 7 %.
-#if ADDS_QUERY && CAUSAL && DEPTH == 128 && !DROPOUT && !MASK
+// Registers of an item of the warpgroup that loads, and of one that multiplies: what is faster by 4 to 6 %
+// (bench/history.md), though nothing is spilled in the loop either way.
+#if ADDS_QUERY && DEPTH == 128 && !MASK
 #define FEW_REGISTERS "40"
 #define MANY_REGISTERS "232"
 #else
@@ -37,18 +37,20 @@
 #endif
 
 // The blocks that a tile at `first` goes through, those of them with masked scores, which come first, and
-// whether the last tiles go through the most.
+// whether the last tiles go through the most. FOR_BLOCKS has their first rows, in order.
 #if KEYS_KEPT
 #define LONGEST_LAST 0
 #define FIRST_BLOCK(first) (CAUSAL ? (first) / BN : 0)
 #define BLOCKS(first) max(0, (streamed + BN - 1) / BN - FIRST_BLOCK(first))
 #define BLOCK_AT(k) (start + (k))
+#define FOR_BLOCKS(first, of) for (int first = FIRST_BLOCK(of) * BN; first < streamed; first += BN)
 #define IS_MASKED(n) (CAUSAL && (n) * BN < t.first + BM - 1)
 #else
 #define LONGEST_LAST CAUSAL
 #define FIRST_BLOCK(first) 0
 #define BLOCKS(first) (((CAUSAL ? min(streamed, (first) + BM) : streamed) + BN - 1) / BN)
 #define BLOCK_AT(k) (blocks - 1 - (k))
+#define FOR_BLOCKS(first, of) for (int first = (BLOCKS(of) - 1) * BN; first >= 0; first -= BN)
 #define IS_MASKED(n) ((CAUSAL && ((n) + 1) * BN > t.first + 1) || ((n) + 1) * BN > streamed)
 #endif
 
@@ -150,11 +152,9 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
           copy_tile_4(at_kept + i * BM * 128, map + one * MAP_WORDS, i % HALVES * 64, t.first,
                       p.kept[one].heads ? t.head : 0, p.kept[one].batches ? t.batch : 0, full_kept);
         }
-        const int start = FIRST_BLOCK(t.first), blocks = BLOCKS(t.first);
         for (int pass = 0; pass < PASSES; ++pass) {
           const int head = KEYS_KEPT ? t.head * (int)p.groups + pass : t.head / (int)p.groups;
-          for (int k = 0; k < blocks; ++k) {
-            const int first = BLOCK_AT(k) * BN;
+          FOR_BLOCKS(first, t.first) {
             const uint bar = full + 8 * slot, to = at_streamed + slot * 2 * BLOCK_BYTES;
             barrier_wait(empty + 8 * slot, phase ^ 1);
             barrier_expect(bar, 2 * BLOCK_BYTES + (KEYS_KEPT ? 8 * BN : 0) + MASK_EXPECTED);

@@ -135,8 +135,6 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
         PUBLISH_TILE(t, index < count, full_q)
         const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
         const int key_head = t.head / groups;
-        const int k_head = p.key.heads ? key_head : 0, k_batch = p.key.batches ? t.batch : 0;
-        const int v_head = p.value.heads ? key_head : 0, v_batch = p.value.batches ? t.batch : 0;
         barrier_expect(full_q, Q_BYTES);
         UNROLL for (int i = 0; i < HALVES; ++i)
           copy_tile_4(at_q + i * BM * 128, map_q, i * 64, t.first, p.query.heads ? t.head : 0,
@@ -147,8 +145,8 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
             barrier_wait(empty_k + 8 * k_slot, k_phase ^ 1);
             barrier_expect(bar, KV_BYTES + MASK_EXPECTED);
             UNROLL for (int i = 0; i < HALVES; ++i)
-              copy_tile_4(at_k + k_slot * KV_BYTES + i * BN * 128, map_k, i * 64, (n - 1) * BN, k_head,
-                          k_batch, bar);
+              copy_tile_4(at_k + k_slot * KV_BYTES + i * BN * 128, map_k, i * 64, (n - 1) * BN,
+                          p.key.heads ? key_head : 0, p.key.batches ? t.batch : 0, bar);
 #if MASK_TILES
             UNROLL for (int i = 0; i < 2; ++i)
               COPY_MASK(at_mask + k_slot * MASK_BYTES + i * BM * 128, map_v + MAP_WORDS,
@@ -161,8 +159,8 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
             barrier_wait(empty_v + 8 * v_slot, v_phase ^ 1);
             barrier_expect(bar, KV_BYTES);
             UNROLL for (int i = 0; i < HALVES; ++i)
-              copy_tile_4(at_v + v_slot * KV_BYTES + i * BN * 128, map_v, i * 64, n * BN, v_head, v_batch,
-                          bar);
+              copy_tile_4(at_v + v_slot * KV_BYTES + i * BN * 128, map_v, i * 64, n * BN,
+                          p.value.heads ? key_head : 0, p.value.batches ? t.batch : 0, bar);
             NEXT_SLOT(v_slot, v_phase)
           }
         }
