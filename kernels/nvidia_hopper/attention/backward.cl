@@ -27,7 +27,7 @@
 #define ITEMS (128 * (WARPGROUPS + 1))
 #define STEP(bytes) ((bytes) >> 4)       // in descriptors of matrices
 // Registers of an item of the warpgroup that loads, and of one that multiplies: what is faster by 4 to 6 %
-// (bench/history.md), though nothing is spilled in the loop either way.
+// (bench/history.md), though hardly anything is spilled either way.
 #if ADDS_QUERY && DEPTH == 128 && !MASK
 #define FEW_REGISTERS "40"
 #define MANY_REGISTERS "232"
