@@ -42,8 +42,10 @@ class PluginSide:
                 "python": platform.python_version(),
                 "numpy": np.__version__,
             },
-            "settings": {
-                k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))
+            "settings": {  # but for folders, which say nothing elsewhere
+                k: v
+                for k, v in os.environ.items()
+                if k.startswith(("OCLTENSOR_", "POCL_")) and not k.endswith(("_DIR", "_PATH"))
             },
             "cache_bytes": self.cache,
         }
