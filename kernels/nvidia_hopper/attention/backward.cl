@@ -10,7 +10,7 @@
 // so that neither warpgroup waits for the other's half of it. The copy engine adds to the sums, on behalf of
 // items of warps that would be idle.
 // Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
-// MASK, M, DROPOUT, MASK_TILES (attention_hopper.h).
+// MASK, M, DROPOUT (attention.h), MASK_TILES (attention_mask.h).
 #define KEYS_KEPT (PASS != 1)
 #define ADDS_QUERY (PASS == 2)
 #define WARPGROUPS 2

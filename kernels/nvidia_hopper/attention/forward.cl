@@ -6,8 +6,9 @@
 // the first, so that masked ones come first. After Dao and others (arXiv 2307.08691) and Shah and others
 // (arXiv 2407.08608).
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
-// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M, DROPOUT and MASK_TILES as in
-// attention_hopper.h. Head sizes are multiples of 8, lines of all tensors start at multiples of 16 bytes.
+// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M and DROPOUT as in attention.h,
+// MASK_TILES as in attention_mask.h. Head sizes are multiples of 8, lines of all tensors start at multiples
+// of 16 bytes.
 #define BM (64 * WARPGROUPS)
 #define BN 128
 #define MASK_ROWS_OF_BOX BM
