@@ -21,6 +21,11 @@ INLINE uint permute_bytes(uint a, uint b, uint which) {
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
   return r;
 }
+// Four matrices of 8 x 8 elements of 16 bits from local memory: the lanes say where their rows are, 8 lanes a
+// matrix. A lane receives what it has of sums of products; with `turn` ".trans", of the matrices transposed.
+#define LDMATRIX(v, turn, at)                                                             \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
 // Whether it is so for any lane of the warp.
 INLINE bool any_lane(bool is) {
   int any;

@@ -57,17 +57,6 @@
 #endif
 
 #if MASK_TILES
-// Four matrices of 8 x 8 elements of 16 bits: the lanes say where their rows are, 8 lanes a matrix. A lane
-// receives what it has of sums of products, or, turned, of the matrices transposed.
-#define LOAD_MATRICES_FUNCTION(name, turn)                                                  \
-  INLINE uint4 name(uint at) {                                                              \
-    uint4 v;                                                                                \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" \
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));                   \
-    return v;                                                                               \
-  }
-LOAD_MATRICES_FUNCTION(load_matrices, "")
-LOAD_MATRICES_FUNCTION(load_turned, ".trans")
 INLINE float2 unpack_pair_bf16(uint v) { return (float2)(as_float(v << 16), as_float(v & 0xffff0000u)); }
 INLINE float2 unpack_pair_f16(uint v) {
   float2 r;
@@ -87,10 +76,11 @@ INLINE float2 unpack_pair_f16(uint v) {
 #define COPY_MASK(to, map, key, query, head_, batch_, bar)                              \
   copy_tile_4(to, map, key, p.mask_rows == 1 ? 0 : (query), p.mask.heads ? (head_) : 0, \
               p.mask.batches ? (batch_) : 0, bar);
-// Adds what load_matrices has brought for columns of fragments j and j + 1.
-#define ADD_MATRICES(v, j, scale)                                                   \
+// Adds matrices at `at` to columns of fragments j and j + 1.
+#define ADD_MATRICES(turn, at, j, scale)                                            \
   {                                                                                 \
-    const uint4 v_ = v;                                                             \
+    uint4 v_;                                                                       \
+    LDMATRIX(v_, turn, at)                                                          \
     UNROLL for (int i = 0; i < 2; ++i) {                                            \
       const float2 low_ = UNPACK(i ? v_.z : v_.x), high_ = UNPACK(i ? v_.w : v_.y); \
       MASK_PAIR(s[((j) + i) * 4], s[((j) + i) * 4 + 1], scale, low_)                \
@@ -104,16 +94,16 @@ INLINE float2 unpack_pair_f16(uint v) {
                             : ((first) + (lane & 15)) * 128 + (((lane >> 4) ^ (lane & 7)) << 4)))
 #define ADD_MASK_ROWS(own, scale)            \
   UNROLL for (int j = 0; j < BN / 8; j += 2) \
-    ADD_MATRICES(load_matrices(((own) ^ (j % 8 * 16)) + j / 8 * (BM * 128)), j, scale)
+    ADD_MATRICES("", ((own) ^ (j % 8 * 16)) + j / 8 * (BM * 128), j, scale)
 // The same where rows are keys, `first` in the box; rows of the block are BN queries.
 #define OWN_MASK_COLUMN(at, first)                                        \
   ((at) + (p.mask_rows == 1 ? 0 : ((lane & 7) + (lane >> 4) * 8) * 128) + \
    (((((first) >> 3) + (lane >> 3 & 1)) ^ (p.mask_rows == 1 ? 0 : lane & 7)) << 4))
-#define ADD_MASK_COLUMNS(own, scale)                         \
-  {                                                          \
-    const uint step_ = p.mask_rows == 1 ? 0 : 8 * 128;       \
-    UNROLL for (int j = 0; j < BN / 8; j += 2)               \
-      ADD_MATRICES(load_turned((own) + j * step_), j, scale) \
+#define ADD_MASK_COLUMNS(own, scale)                      \
+  {                                                       \
+    const uint step_ = p.mask_rows == 1 ? 0 : 8 * 128;    \
+    UNROLL for (int j = 0; j < BN / 8; j += 2)            \
+      ADD_MATRICES(".trans", (own) + j * step_, j, scale) \
   }
 #else
 #define MASK_BYTES 0

@@ -201,9 +201,6 @@ INLINE uint load_word(__local const uchar *tiles, uint at) {
   return v;
 }
 
-#define LDMATRIX(v, turn, at)                                                      \
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" \
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
 #define LOAD_MATRICES(v, tiles, lane, ROW) LDMATRIX(v, "", ROW(lane))
 #define LOAD_TURNED(v, tiles, lane, ROW) LDMATRIX(v, ".trans", ROW(lane))
 

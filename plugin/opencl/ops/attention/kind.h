@@ -2,6 +2,8 @@
 // dropout.
 #pragma once
 
+#include <numbers>
+
 #include "call/algorithms.h"
 #include "kernels/defines.h"
 #include "ops/attention/fused.h"
@@ -25,7 +27,7 @@ struct Kind {
   bool adds_numbers() const { return mask > MaskKind::Bool; }  // to the scores
   // What log-sum-exps are multiplied by for kernels on matrix units: LOG_WEIGHT
   // (kernels/include/attention_lanes.h).
-  float sum_unit() const { return adds_numbers() ? 1.0F : 1.44269504F; }
+  float sum_unit() const { return adds_numbers() ? 1.0F : std::numbers::log2e_v<float>; }
   // TYPE, M, MASK, CAUSAL and DROPOUT of kernels/include/attention.h.
   Defines defines() const;
 };
