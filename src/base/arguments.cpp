@@ -51,7 +51,13 @@ DType check_described(const tb_tensor* tensor) {
 
 void check_reach(const tb_tensor& tensor, DType dtype) {
   const Reach reach = reach_of(tensor, size_of(dtype));
-  if (tensor.base == 0 || reach.low == reach.high) return;
+  if (reach.low == reach.high) return;
+  if (tensor.base == 0) {  // unknown; or none, as PyTorch leaves a storage that was freed
+    check(tensor.address != 0,
+          "a tensor of shape {} has no memory: its storage was freed, or was never allocated",
+          to_string({tensor.sizes, tensor.ndim}));
+    return;
+  }
   const uint64_t start = tensor.address - tensor.base;
   check(start <= tensor.base_bytes && static_cast<uint64_t>(-reach.low) <= start &&
             static_cast<uint64_t>(reach.high) <= tensor.base_bytes - start,

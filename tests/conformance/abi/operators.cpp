@@ -149,6 +149,18 @@ void bad_calls(Checker& c) {
          x.a.base = 0;
        },
        rule::kBounds},
+      {"a tensor without memory",
+       [](Addition& x) {
+         x.a.address = x.a.base = 0;
+         x.a.base_bytes = 0;
+       },
+       rule::kBounds},
+      {"an output without memory",
+       [](Addition& x) {
+         x.out.address = x.out.base = 0;
+         x.out.base_bytes = 0;
+       },
+       rule::kBounds},
       {"a tensor beyond the end of its storage",
        [](Addition& x) { x.a.address = x.memory.address() + x.memory.bytes() - 16; },
        rule::kBounds},
