@@ -57,12 +57,12 @@ from torch_ocl.device import (
     synchronize,
 )
 from torch_ocl.diagnostics import counters, fallback_counts, plugin_path, unavailable_reason
+from torch_ocl.graphed_callables import make_graphed_callables
 from torch_ocl.graphs import (
     OCLGraph,
     graph,
     graph_pool_handle,
     is_current_stream_capturing,
-    make_graphed_callables,
 )
 from torch_ocl.integrations import integrations
 from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel
