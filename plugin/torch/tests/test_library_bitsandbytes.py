@@ -5,6 +5,7 @@ import unittest
 
 import torch
 from library_case import Case, applied, llama, needs, quiet
+from torch._dynamo.utils import counters
 
 with quiet():  # it tells which kernels it has not found
     try:
@@ -79,6 +80,21 @@ class BitsAndBytes(Case):
                     self.assertIn(torch.uint8, [s.dtype for s in states])
                 self.assertGreater((weights[1] - start).abs().max().item(), 1e-4)
                 self.near(weights[1], weights[0], 1e-6)
+
+    def test_nothing_is_traced(self) -> None:
+        """Neither a layer's calls nor an optimizer's steps: Inductor would refuse each trace."""
+        applied(self, "bitsandbytes")
+        torch._dynamo.reset()
+        counters.clear()
+        layer = bnb.nn.Linear4bit(64, 32, quant_type="nf4", compute_dtype=torch.float32).to("ocl")
+        weight = torch.nn.Parameter(torch.randn(128, 64, device="ocl"))
+        optimizers = [kind([weight], lr=0.01) for kind in (bnb.optim.AdamW8bit, bnb.optim.Adam)]
+        for _ in range(10):
+            layer(torch.randn(5, 64, device="ocl"))
+            weight.grad = torch.randn(128, 64, device="ocl")
+            for optimizer in optimizers:
+                optimizer.step()
+        self.assertEqual(counters["frames"]["total"], 0)
 
     def test_training(self) -> None:
         applied(self, "bitsandbytes")

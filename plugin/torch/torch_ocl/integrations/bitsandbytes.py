@@ -1,17 +1,40 @@
-"""bitsandbytes: ocl among its devices; 8-bit optimizers. Its other operators are made of PyTorch's
-own on devices that have no kernels of theirs, ocl among them."""
+"""bitsandbytes: ocl among its devices; 8-bit optimizers; helpers without torch.compile. Its other
+operators are made of PyTorch's own on devices that have no kernels of theirs, ocl among them."""
 
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import torch
 
 from torch_ocl.integrations._patch import Patch, module
+
+# Compiled by Inductor, with the functions themselves in reserve. Inductor refuses ocl, at the cost
+# of one trace for each shape.
+COMPILED = (
+    "_dequantize_blockwise_compute",
+    "_dequantize_4bit_compute",
+    "_optimizer_precondition_32bit",
+    "_optimizer_update_32bit",
+)
+
+
+def _as_written(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls the function itself for tensors of ocl."""
+    written = getattr(compiled, "__wrapped__", compiled)
+
+    def call(first: torch.Tensor, *others: Any, **named: Any) -> Any:
+        return (written if first.device.type == "ocl" else compiled)(first, *others, **named)
+
+    return call
 
 
 def bitsandbytes(library: ModuleType, patch: Patch) -> None:
     """Changes the whole library, when ``import bitsandbytes`` ends."""
     # transformers refuses quantised models where no device of this set is there.
     patch.set(library, "supported_torch_devices", library.supported_torch_devices | {"ocl"})
+    for name in COMPILED:
+        patch.replace(module("bitsandbytes.backends.default.ops"), name, _as_written)
     # The one operator without a form for any device. That for the CPU asks for nothing of a CPU.
     update = module("bitsandbytes.backends.cpu.ops")._optimizer_update_8bit_blockwise_cpu
     kernels = torch.library.Library("bitsandbytes", "IMPL")
