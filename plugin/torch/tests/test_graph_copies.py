@@ -13,6 +13,8 @@ import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from graph_case import Case, Elsewhere, mlp
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.flop_counter import FlopCounterMode
 
 
 def linear() -> tuple[nn.Module, torch.Tensor]:
@@ -115,6 +117,32 @@ class Copies(Elsewhere, Case):
         self.same(outer(x).detach(), y)
         outer(x).sum().backward()
         self.same(net.weight.grad, ((1 - y**2) * x))
+
+    def test_compiled(self) -> None:
+        net, x = linear()
+        compiled = torch.compile(net, backend="aot_eager")
+        for factor in (1, 2, 3):
+            net.zero_grad()
+            y = compiled(x * factor)
+            y.sum().backward()
+            self.same(y.detach(), (net.weight.detach() * x * factor).sum(1, keepdim=True))
+            self.same(net.weight.grad, x * factor)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.same(net(x).detach(), net.weight.detach().sum(1, keepdim=True))
+
+    def test_traced(self) -> None:
+        """What looks on sees the module's own operators."""
+        net, x = linear()
+        wanted = (net.weight.detach() * x * 3).sum(1, keepdim=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            traced = [torch.jit.trace(net, x), make_fx(net)(x)]
+            with FlopCounterMode(display=False) as flops:
+                net(x)
+        for call in traced:
+            self.same(call(x * 3).detach(), wanted)
+        self.assertEqual(flops.get_total_flops(), 4)
 
     def test_the_samples_are_the_callers(self) -> None:
         x = torch.ones(3, device="ocl")

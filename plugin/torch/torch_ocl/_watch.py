@@ -93,9 +93,13 @@ class Watch:
         return {name for name, _ in self._module.named_buffers(remove_duplicate=False)}
 
     def difference(self) -> str | None:
-        """Why a replay would not be what a call is; None if it would; empty if a graph is being
-        recorded, which shall have the callable's own work."""
-        if _C.is_current_stream_capturing():
+        """Why a replay would not be what a call is; None if it would; empty while something looks
+        on that shall see the callable's own work: a recording, a trace, a dispatch mode."""
+        if (
+            _C.is_current_stream_capturing()
+            or torch.jit.is_tracing()
+            or torch._C._len_torch_dispatch_stack() > 0
+        ):
             return ""
         if torch.is_grad_enabled() and not self._has_gradients:
             return "it was recorded without gradients"

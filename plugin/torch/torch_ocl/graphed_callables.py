@@ -37,6 +37,8 @@ def _check(functions: tuple[Any, ...]) -> None:
 
 def _function(recorded: Recorded) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return recorded.function(*arguments)
         return recorded.call(arguments, recorded.function)
 
     return call
@@ -64,9 +66,11 @@ def _replay_in_place(module: torch.nn.Module, recorded: Recorded) -> torch.nn.Mo
 
     @functools.wraps(base.forward if own is None else own)
     def forward(self: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
+        if own is None and torch.compiler.is_compiling():
+            return base.forward(self, *arguments, **keywords)
         is_owner = self is owner()
         eager = functools.partial(base.forward, self) if own is None or not is_owner else own
-        if not is_owner or self.training != mode or keywords:
+        if torch.compiler.is_compiling() or not is_owner or self.training != mode or keywords:
             return eager(*arguments, **keywords)
         return recorded.call(arguments, eager)
 
@@ -117,7 +121,8 @@ def make_graphed_callables(
     A module keeps its parameters: what changes them in place, as optimizers do, changes what the
     graphs compute with. It is returned itself, and replays while its ``training`` is as it was, for
     calls without keywords. Its copies, and what is loaded where it was saved, are modules without
-    graphs. Hooks that its submodules get afterwards do not run in replays.
+    graphs; torch.compile compiles it without them. Hooks that its submodules get afterwards do not
+    run in replays.
 
     Results and gradients are the caller's own. What the forward pass saves for the backward pass is
     the graphs': a call before the last one's backward pass runs without graphs, which a warning
