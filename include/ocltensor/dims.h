@@ -1,12 +1,14 @@
-// Shapes and strides: a fixed-capacity vector of up to TB_MAX_RANK entries, and the arithmetic on
+// Shapes and strides: a vector that has room for the usual ones in itself, and the arithmetic on
 // it. Device-free.
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ocltensor/error.h"
@@ -15,20 +17,31 @@ namespace ocltensor {
 
 class Dims {
  public:
-  Dims() = default;
+  // One more than tensors have: complex numbers are also seen as pairs of real ones.
+  static constexpr size_t kMost = TB_MAX_RANK + 1;
+
+  Dims() : size_(0) {}  // const ones, too
   Dims(std::initializer_list<int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  Dims(std::span<const int64_t> values) {  // NOLINT: implicit on purpose
-    if (values.size() > TB_MAX_RANK) raise_rank();
-    size_ = static_cast<uint32_t>(values.size());
-    std::copy(values.begin(), values.end(), values_);
-  }
+  Dims(std::span<const int64_t> values) : Dims() { assign(values); }  // NOLINT: implicit on purpose
   Dims(const std::vector<int64_t>& values) : Dims(std::span(values)) {}  // NOLINT
-  Dims(size_t count, int64_t value) {
+  Dims(size_t count, int64_t value) : Dims() {
     for (size_t i = 0; i < count; ++i) push_back(value);
   }
+  Dims(const Dims& other) : Dims() { assign(other); }
+  Dims(Dims&& other) noexcept : Dims() { take(other); }
+  Dims& operator=(const Dims& other) {
+    if (this != &other) assign(other);
+    return *this;
+  }
+  Dims& operator=(Dims&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  ~Dims() { release(); }
 
   void push_back(int64_t value) {
-    if (size_ == TB_MAX_RANK) raise_rank();
+    if (size_ == kInline && values_ == inline_) make_room();
+    if (size_ == kMost) raise_rank();
     values_[size_++] = value;
   }
   void pop_back() { --size_; }
@@ -60,12 +73,45 @@ class Dims {
   }
 
  private:
+  static constexpr size_t kInline = 8;
+
   [[noreturn]] static void raise_rank() {
     unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
   }
-  uint32_t size_ = 0;
-  int64_t values_[TB_MAX_RANK] = {};
+  void assign(std::span<const int64_t> values) {
+    if (values.size() > kMost) raise_rank();
+    if (values.size() > kInline && values_ == inline_) make_room();
+    size_ = static_cast<uint32_t>(values.size());
+    std::copy(values.begin(), values.end(), values_);
+  }
+  // Takes the memory of one that has some; copies what is in the other itself.
+  void take(Dims& other) noexcept {
+    if (other.values_ == other.inline_) {
+      size_ = other.size_;
+      std::copy(other.begin(), other.end(), values_);
+      return;
+    }
+    release();
+    size_ = std::exchange(other.size_, 0);
+    values_ = std::exchange(other.values_, other.inline_);
+  }
+  void make_room() {
+    auto* const room = new int64_t[kMost];
+    std::copy(begin(), end(), room);
+    values_ = room;
+  }
+  void release() {
+    if (values_ != inline_) delete[] values_;
+  }
+
+  uint32_t size_;
+  int64_t* values_ = inline_;  // or memory for kMost
+  int64_t inline_[kInline];    // the first size_ have values
 };
+
+// Some of a tensor's dimensions, by number.
+using DimMask = std::bitset<Dims::kMost>;
+inline DimMask first_dims(size_t count) { return DimMask().set() >> (Dims::kMost - count); }
 
 // A loop, because shapes are short: it is faster than the call of memcmp that std::equal makes.
 inline bool same(std::span<const int64_t> a, std::span<const int64_t> b) {

@@ -53,7 +53,7 @@ extern "C" {
 #define TB_ABI_MAJOR 1
 #define TB_ABI_MINOR 3
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
-#define TB_MAX_RANK 16                               /* largest ndim a backend has to accept */
+#define TB_MAX_RANK 64                               /* largest ndim a backend has to accept */
 
 /* ---- Status and errors */
 

@@ -81,7 +81,7 @@ GROUP __kernel void indexed(__global void *direct_base, ulong direct_offset, __g
   const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
   const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);
   for (long r = r0; r < r1; ++r) {
-    long rest = r, d = 0, a = 0, x = 0;
+    long rest = r, d = p.first[0], a = p.first[1], x = p.first[2];
     for (int k = 1; k < p.rank; ++k) {
       const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
       rest = next;
@@ -93,7 +93,7 @@ GROUP __kernel void indexed(__global void *direct_base, ulong direct_offset, __g
   }
 #else
   INDEX rest = get_global_id(0);
-  long d = 0, a = 0, x = 0;
+  long d = p.first[0], a = p.first[1], x = p.first[2];
   if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
   for (int k = 0; k < p.rank; ++k) {
     const INDEX size = p.sizes[k], next = rest / size;

@@ -7,6 +7,7 @@
 typedef struct {
   tk_i64 sizes[INDEXED_RANK];
   tk_i64 strides[3][INDEXED_RANK];  // direct, indexed, index; in elements
+  tk_i64 first[3];                  // where the nest begins, in elements
   tk_i64 size, step;                // of the indexed dimension
   tk_i64 rows;                      // product of sizes[1 ..]
   tk_i64 chunk, rows_per_item;      // CPU style: the work of a work-item

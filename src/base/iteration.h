@@ -23,6 +23,32 @@ struct IterationSpace {
 // through with one stride are merged.
 IterationSpace make_iteration(std::span<const int64_t> sizes, std::span<const Dims> strides);
 
+// For kernels that take few dimensions: calls run(part, offsets) for each position in the outermost
+// dimensions beyond `most`, with the nest of the others, and where it begins in each operand, in
+// elements. Nothing is copied where there are not more.
+template <typename Run>
+void for_each_part(const IterationSpace& space, size_t most, Run&& run) {
+  std::vector<int64_t> offsets(space.strides.size(), 0);
+  if (space.rank() <= most) return run(space, std::span<const int64_t>(offsets));
+  IterationSpace part = space;
+  while (part.rank() > most) {
+    part.numel /= std::max<int64_t>(part.sizes.back(), 1);
+    part.sizes.pop_back();
+    for (Dims& s : part.strides) s.pop_back();
+  }
+  Dims position(space.rank() - most, 0);
+  const auto step = [&](size_t d, int64_t by) {
+    position[d] += by;
+    for (size_t k = 0; k < offsets.size(); ++k) offsets[k] += by * space.strides[k][most + d];
+  };
+  for (size_t d = 0; d < position.size();) {
+    run(part, std::span<const int64_t>(offsets));
+    for (d = 0; d < position.size() && position[d] + 1 == space.sizes[most + d]; ++d)
+      step(d, -position[d]);
+    if (d < position.size()) step(d, 1);
+  }
+}
+
 // The strides that ATen gives a new elementwise result of shape `sizes`: the operands' strides if
 // all agree; else dense strides with the dimensions in the operands' order, where the first operand
 // with different strides in two dimensions decides their order (aten/src/ATen/TensorIterator.cpp:

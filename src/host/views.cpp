@@ -211,11 +211,11 @@ Tensor Tensor::permute(const Dims& dims) const {
   check(static_cast<int64_t>(dims.size()) == dim(), "permute: {} dimensions for a tensor of {}",
         dims.size(), dim());
   Dims new_sizes, new_strides;
-  uint32_t seen = 0;
+  DimMask seen;
   for (const int64_t d : dims) {
     const auto i = detail::wrapped("permute", d, dim());
-    check((seen >> i & 1) == 0, "permute: dimension {} appears twice", d);
-    seen |= 1u << i;
+    check(!seen[i], "permute: dimension {} appears twice", d);
+    seen.set(i);
     new_sizes.push_back(sizes()[i]);
     new_strides.push_back(strides()[i]);
   }

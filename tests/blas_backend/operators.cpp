@@ -278,7 +278,7 @@ void check_call(const tb_call* call) {
     invalid("another number of arguments or outputs");
   const auto check_tensor = [](const tb_tensor* t) {
     check_size(t, TB_TENSOR_SIZE_V1);
-    if (t->ndim > TB_MAX_RANK) decline(TB_REASON_RANK, "more than 16 dimensions");
+    if (t->ndim > TB_MAX_RANK) decline(TB_REASON_RANK, "more than TB_MAX_RANK dimensions");
     for (uint32_t d = 0; d < t->ndim; ++d)
       if (t->sizes[d] < 0) invalid("a negative size");
   };

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t kWidths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
 
+constexpr int64_t kAnyRank = 5;  // as a limit of ranks it stands for none
+
 // Elements of storage per element of a tensor: 300,000 complex numbers stay below 64 MiB, which is
 // all that some devices give in one piece.
 constexpr int64_t kLargestPadding = 9;
@@ -46,9 +48,20 @@ int64_t Draw::extent(int64_t limit, bool may_be_zero) {
   return width <= limit && rng.chance(0.6) ? width : rng.range(1, limit);
 }
 
+Dims Draw::many_axes() {
+  Dims sizes;
+  for (int64_t i = rng.range(9, 20); i > 0; --i) sizes.push_back(sizes.size() % 2 == 0 ? 2 : 1);
+  std::vector<int64_t> order(sizes.begin(), sizes.end());
+  rng.shuffle(order);
+  return Dims(std::span<const int64_t>(order));
+}
+
 Dims Draw::shape(int64_t min_rank, int64_t max_rank) {
   int64_t rank = rng.range(std::max<int64_t>(min_rank, 1), std::min<int64_t>(max_rank, 4));
-  if (size_ == SizeMode::Edge) rank = rng.chance(0.3) ? max_rank : rng.range(min_rank, max_rank);
+  const bool edge = size_ == SizeMode::Edge;
+  if (edge) rank = rng.chance(0.3) ? max_rank : rng.range(min_rank, max_rank);
+  // Where any rank will do, also more than kernels take at once: axes of one and two.
+  if (edge && max_rank >= kAnyRank && rng.chance(0.1)) return many_axes();
   Dims sizes;
   int64_t left = budget(size_);
   for (int64_t i = 0; i < rank; ++i) {

@@ -24,7 +24,7 @@ struct Domain {
 enum class LayoutMode : uint8_t { Contiguous, Strided, Any };
 enum class SizeMode : uint8_t {
   Small,   // up to a few hundred elements
-  Edge,    // ranks 0 and 6, sizes 0, 1 and around vector widths
+  Edge,    // ranks 0, 6 and to 20, sizes 0, 1 and around vector widths
   Medium,  // to about 5000 elements
   Large,   // to about 300,000
 };
@@ -38,7 +38,8 @@ class Draw {
   bool specials;  // special values are wanted in this case
   SizeMode size_mode() const { return size_; }
 
-  // A random shape of the mode, with at least `min_rank` dimensions.
+  // A random shape of the mode, with at least `min_rank` dimensions. A `max_rank` of 5 and more
+  // limits most of them, but now and then there are up to 20.
   Dims shape(int64_t min_rank = 0, int64_t max_rank = 6);
   // A size in [1, limit], often near a multiple of a vector width; 0 only in Edge mode and where
   // `may_be_zero`.
@@ -59,6 +60,7 @@ class Draw {
 
  private:
   bool strided();
+  Dims many_axes();
   Layout layout(const Dims& sizes);
   void scatter_specials(HostTensor& t, const Domain& domain);
   LayoutMode layout_;

@@ -19,8 +19,30 @@ TEST(Dims, InsertEraseAndCapacity) {
   EXPECT_EQ(d, (Dims{2, 7, 3, 5}));
   d.erase(0);
   EXPECT_EQ(d, (Dims{7, 3, 5}));
-  Dims full(TB_MAX_RANK, 1);
+  Dims full(Dims::kMost, 1);
   EXPECT_THROW(full.push_back(1), Error);
+}
+
+TEST(Dims, CopiesAndMovesOfEachLength) {
+  for (const size_t from : {size_t{0}, size_t{7}, size_t{8}, size_t{9}, Dims::kMost})
+    for (const size_t to : {size_t{0}, size_t{8}, size_t{9}, Dims::kMost}) {
+      Dims source;
+      for (size_t i = 0; i < from; ++i) source.push_back(static_cast<int64_t>(3 * i + 1));
+      const Dims copy = source;
+      EXPECT_EQ(copy, source);
+      Dims target(to, -1);
+      target = source;
+      EXPECT_EQ(target, copy);
+      Dims moved(to, -1);
+      moved = std::move(source);
+      EXPECT_EQ(moved, copy);
+      source = copy;  // may be used again
+      EXPECT_EQ(Dims(std::move(moved)), source);
+      if (from == Dims::kMost) continue;
+      target.insert(from / 2, 5);
+      target.erase(from / 2);
+      EXPECT_EQ(target, copy);
+    }
 }
 
 TEST(Dims, NumelCountsEmptyAndRefusesOverflow) {

@@ -3,22 +3,21 @@
 
 namespace ocltensor::infer {
 
-uint32_t dim_mask(std::span<const int64_t> dims, int64_t rank) {
-  if (dims.empty()) return (1u << rank) - 1;
-  uint32_t mask = 0;
+DimMask dim_mask(std::span<const int64_t> dims, int64_t rank) {
+  if (dims.empty()) return first_dims(static_cast<size_t>(rank));
+  DimMask mask;
   for (int64_t dim : dims) {
-    const uint32_t bit = 1u << wrap_dim(dim, rank);
-    check((mask & bit) == 0, "dimension {} appears more than once in the list of dimensions",
-          wrap_dim(dim, rank));
-    mask |= bit;
+    const auto d = static_cast<size_t>(wrap_dim(dim, rank));
+    check(!mask[d], "dimension {} appears more than once in the list of dimensions", d);
+    mask.set(d);
   }
   return mask;
 }
 
-Dims reduced_sizes(std::span<const int64_t> sizes, uint32_t mask, bool keepdim) {
+Dims reduced_sizes(std::span<const int64_t> sizes, DimMask mask, bool keepdim) {
   Dims result;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if ((mask >> d & 1) == 0)
+    if (!mask[d])
       result.push_back(sizes[d]);
     else if (keepdim)
       result.push_back(1);
@@ -26,9 +25,9 @@ Dims reduced_sizes(std::span<const int64_t> sizes, uint32_t mask, bool keepdim) 
   return result;
 }
 
-void check_reducible(const Args& args, TensorView self, uint32_t mask) {
+void check_reducible(const Args& args, TensorView self, DimMask mask) {
   for (int64_t d = 0; d < self.ndim(); ++d)
-    check((mask >> d & 1) == 0 || self.size(d) != 0,
+    check(!mask[static_cast<size_t>(d)] || self.size(d) != 0,
           "{}: cannot reduce dimension {} of size 0 of a tensor of shape {}: the operation has no "
           "identity",
           args.schema().full_name(), d, to_string(self.sizes()));

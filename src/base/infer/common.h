@@ -22,12 +22,12 @@ inline TensorSpec no_output(DType type) { return {type, Dims{0}, {}}; }
 // The type of a sum: int64 for integers and bool.
 inline DType sum_type(DType type) { return is_integral(type, true) ? DType::Int64 : type; }
 
-// Bit d is set where dimension d is reduced; no dimensions mean all. TB_E_INVALID for duplicates.
-uint32_t dim_mask(std::span<const int64_t> dims, int64_t rank);
-Dims reduced_sizes(std::span<const int64_t> sizes, uint32_t mask, bool keepdim);
+// The dimensions that are reduced; no dimensions mean all. TB_E_INVALID for duplicates.
+DimMask dim_mask(std::span<const int64_t> dims, int64_t rank);
+Dims reduced_sizes(std::span<const int64_t> sizes, DimMask mask, bool keepdim);
 // For max, argmax and the like, which have no value for no elements: throws TB_E_INVALID if a
 // reduced dimension is empty.
-void check_reducible(const Args& args, TensorView self, uint32_t mask);
+void check_reducible(const Args& args, TensorView self, DimMask mask);
 
 // A spatial parameter with `count` entries: a single value is repeated; an empty list means
 // `fallback`.

@@ -25,7 +25,8 @@ namespace {
 Specs one_of_rows(const Args& args) {
   const auto self = args.tensor(Arg::self);
   const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
-  const uint32_t mask = self.ndim() == 0 ? 0 : uint32_t{1} << dim;
+  DimMask mask;
+  if (self.ndim() > 0) mask.set(static_cast<size_t>(dim));
   check_reducible(args, self, mask);
   const Dims sizes = reduced_sizes(self.sizes(), mask, args.boolean(Arg::keepdim));
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};

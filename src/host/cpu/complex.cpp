@@ -147,12 +147,12 @@ void cat(const CpuCall& call, CpuFunction plain) {
 template <typename F>
 void reduce(const CpuCall& call, bool all, F&& combine) {
   const View self = call.args.tensor(Arg::self);
-  const uint32_t mask = all ? infer::dim_mask({}, self.ndim())
-                            : infer::dim_mask(call.args.ints(Arg::dim), self.ndim());
+  const DimMask mask = all ? infer::dim_mask({}, self.ndim())
+                           : infer::dim_mask(call.args.ints(Arg::dim), self.ndim());
   const auto numbers = read_numbers(self.with_last(mask));
   size_t length = 1;
   for (size_t d = 0; d < self.sizes.size(); ++d)
-    if (mask >> d & 1) length *= static_cast<size_t>(self.sizes[d]);
+    if (mask[d]) length *= static_cast<size_t>(self.sizes[d]);
   std::vector<Number> results;
   for (int64_t r = 0; r < call.out(0).numel(); ++r)
     results.push_back(combine(std::span(numbers).subspan(static_cast<size_t>(r) * length, length)));

@@ -15,10 +15,9 @@ struct Rows {
   std::vector<T> values;
   int64_t count;
   int64_t length;
-  Rows(const View& self, uint32_t mask) : values(read<T>(self.with_last(mask))) {
+  Rows(const View& self, DimMask mask) : values(read<T>(self.with_last(mask))) {
     count = length = 1;
-    for (size_t d = 0; d < self.sizes.size(); ++d)
-      (mask >> d & 1 ? length : count) *= self.sizes[d];
+    for (size_t d = 0; d < self.sizes.size(); ++d) (mask[d] ? length : count) *= self.sizes[d];
   }
   std::span<const T> operator[](int64_t r) const {
     return {values.data() + r * length, static_cast<size_t>(length)};
@@ -27,7 +26,7 @@ struct Rows {
 
 // out[r] = f(row r) for every output element.
 template <typename T, typename F>
-void reduce_rows(const View& self, uint32_t mask, const View& out, F&& f) {
+void reduce_rows(const View& self, DimMask mask, const View& out, F&& f) {
   const Rows<T> rows(self, mask);
   using R = decltype(f(rows[0]));
   std::vector<R> results;
@@ -35,8 +34,8 @@ void reduce_rows(const View& self, uint32_t mask, const View& out, F&& f) {
   write(out, results);
 }
 
-uint32_t all_dims(const View& self) { return infer::dim_mask({}, self.ndim()); }
-uint32_t mask_of(const CpuCall& call) {
+DimMask all_dims(const View& self) { return infer::dim_mask({}, self.ndim()); }
+DimMask mask_of(const CpuCall& call) {
   return infer::dim_mask(call.args.ints(Arg::dim), call.args.tensor(Arg::self).ndim());
 }
 
@@ -77,7 +76,7 @@ int64_t arg_extreme(std::span<const T> row, bool largest) {
 
 // Operators whose result type decides the arithmetic (a dtype argument converts the input first).
 template <typename F>
-void in_result_type(const CpuCall& call, uint32_t mask, F&& f) {
+void in_result_type(const CpuCall& call, DimMask mask, F&& f) {
   const View self = call.args.tensor(Arg::self);
   with_compute(call.specs[0].dtype,
                [&]<typename T>(T) { reduce_rows<T>(self, mask, call.out(0), f); });
@@ -121,7 +120,7 @@ void mean(const CpuCall& call) {
 }
 
 // One extreme per row, its value in output `value_at` and its index in `index_at` (-1: not wanted).
-void extreme(const CpuCall& call, uint32_t mask, bool largest, int value_at, int index_at) {
+void extreme(const CpuCall& call, DimMask mask, bool largest, int value_at, int index_at) {
   const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     const Rows<T> rows(self, mask);
@@ -153,7 +152,7 @@ void min_all(const CpuCall& call) {
 }
 
 // any (wanted = true): whether an element is true; all (wanted = false): whether none is false.
-void truth(const CpuCall& call, uint32_t mask, bool wanted) {
+void truth(const CpuCall& call, DimMask mask, bool wanted) {
   const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     reduce_rows<T>(self, mask, call.out(0), [&](std::span<const T> row) {
@@ -163,8 +162,9 @@ void truth(const CpuCall& call, uint32_t mask, bool wanted) {
     });
   });
 }
-uint32_t truth_mask(const CpuCall& call) {  // an empty list reduces nothing
-  return !call.args.is_none(Arg::dim) && call.args.ints(Arg::dim).empty() ? 0 : mask_of(call);
+DimMask truth_mask(const CpuCall& call) {  // an empty list reduces nothing
+  return !call.args.is_none(Arg::dim) && call.args.ints(Arg::dim).empty() ? DimMask()
+                                                                          : mask_of(call);
 }
 void any_dim(const CpuCall& call) { truth(call, truth_mask(call), true); }
 void all_dim(const CpuCall& call) { truth(call, truth_mask(call), false); }

@@ -3,13 +3,13 @@
 
 namespace ocltensor::cpu {
 
-View View::with_last(uint32_t mask) const {
+View View::with_last(DimMask mask) const {
   View result = *this;
   result.sizes.clear();
   result.strides.clear();
-  for (uint32_t last = 0; last < 2; ++last)
+  for (const bool last : {false, true})
     for (size_t d = 0; d < sizes.size(); ++d)
-      if ((mask >> d & 1) == last) {
+      if (mask[d] == last) {
         result.sizes.push_back(sizes[d]);
         result.strides.push_back(strides[d]);
       }
@@ -17,7 +17,7 @@ View View::with_last(uint32_t mask) const {
 }
 
 View View::with_last_dim(int64_t dim) const {
-  if (ndim() > 0) return with_last(1u << wrap_dim(dim, ndim()));
+  if (ndim() > 0) return with_last(DimMask().set(static_cast<size_t>(wrap_dim(dim, ndim()))));
   View result = *this;
   result.sizes.push_back(1);
   result.strides.push_back(1);

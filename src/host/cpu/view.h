@@ -25,7 +25,7 @@ struct View {
   std::byte* at(int64_t element) const { return data + element * size_of(type); }
 
   // The same elements with the dimensions of `mask` moved behind the others.
-  View with_last(uint32_t mask) const;
+  View with_last(DimMask mask) const;
   View with_last_dim(int64_t dim) const;  // a scalar gets its one dimension
   View broadcast_to(std::span<const int64_t> target) const;
   View narrow(int64_t dim, int64_t start, int64_t length) const;

@@ -42,9 +42,14 @@ void decline_what_is_missing(const OpCall& call, const Shape& s) {
   if (!(Dims(std::span(s.output.data(), s.output.size() - 2)) == s.batch))
     unsupported(TB_REASON_ARGUMENT,
                 "attention: values with more batches than queries and keys are not supported");
-  if (s.batch.size() > ATTENTION_BATCH_RANK)
-    unsupported(TB_REASON_RANK, "attention takes at most {} batch dimensions",
-                ATTENTION_BATCH_RANK);
+}
+
+// A mask for each matrix of scores, one after the other.
+LocalTensor spread_mask(const OpCall& call, const Shape& s, std::vector<Scratch>& memory) {
+  const TensorView mask = call.args().tensor(Arg::attn_mask);
+  memory.push_back(call.scratch(static_cast<uint64_t>(numel(s.weights) * mask.itemsize())));
+  copy_tensor(call, LocalTensor(memory.back().address(), mask.dtype(), s.weights), mask);
+  return {memory.back().address(), mask.dtype(), Dims{numel(s.batch), s.queries, s.keys}};
 }
 
 // The batch dimensions of key or value: where heads are grouped, with their own number of heads.
@@ -86,6 +91,12 @@ void run_products(const OpCall& call, const Shape& s) {
   block.all_queries = s.queries;
   block.causal = call.args().boolean(Arg::is_causal);
   block.mask = call.args().optional_tensor(Arg::attn_mask);
+  std::vector<Scratch> of_mask;
+  std::optional<LocalTensor> masks;
+  if (s.batch.size() > ATTENTION_BATCH_RANK) {
+    if (block.mask) block.mask = masks.emplace(spread_mask(call, s, of_mask)).view();
+    block.batch = {block.matrices};
+  }
   softmax_scores(call, block);
   if (call.wants(0)) {
     Result out(call, call.out(0), s.output, type);

@@ -94,7 +94,7 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
     strides[1] = out.strides()[0];
     const LocalTensor sums(out.address(), out.dtype(), sizes, strides);
     const TensorView views[] = {grad, sums.view()};
-    const uint32_t but_channels = ((1u << rank) - 1) & ~2u;
+    const DimMask but_channels = first_dims(rank).reset(1);
     return reduce::launch_reduce(call, {&kSum,
                                         compute_type(grad.dtype()),
                                         Dims(grad.sizes()),

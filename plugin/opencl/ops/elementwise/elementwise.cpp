@@ -246,18 +246,12 @@ Nest flat_nest(TensorView out, std::span<const ElementwiseInput> inputs) {
 void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
                 const Nest& nest) {
   if (nest.space.rank() <= POINTWISE_RANK) return algorithms().run(call, {out, what, nest});
-  Nest inner = nest;
-  const int64_t count = inner.space.sizes.back();
-  inner.space.sizes.pop_back();
-  std::vector<int64_t> steps;
-  for (Dims& s : inner.space.strides) {
-    steps.push_back(s.back());
-    s.pop_back();
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    run_nested(call, out, what, inner);
-    for (size_t k = 0; k < steps.size(); ++k) inner.offsets[k] += steps[k];
-  }
+  for_each_part(nest.space, POINTWISE_RANK,
+                [&](const IterationSpace& part, std::span<const int64_t> offsets) {
+                  Nest inner{part, {}};
+                  std::ranges::copy(offsets, inner.offsets);
+                  algorithms().run(call, {out, what, inner});
+                });
 }
 
 }  // namespace

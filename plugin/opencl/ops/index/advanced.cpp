@@ -39,7 +39,6 @@ class IndexPlan {
     front_ = !indexed_.empty() && last - first + 1 == indexed_.size() ? first : 0;
     for (const int64_t d : free_) sizes_.push_back(self.sizes()[static_cast<size_t>(d)]);
     for (size_t k = 0; k < common_.size(); ++k) sizes_.insert(front_ + k, common_[k]);
-    check_rank(call, static_cast<int64_t>(sizes_.size()));
   }
 
   const Dims& sizes() const { return sizes_; }      // of self[indices]
@@ -285,7 +284,6 @@ void index_put(OpCall& call) {
   const TensorView values = source;
   const auto indices = call.args().tensors(Arg::indices);
   check_indices(call, indices);
-  check_rank(call, self.ndim());
   call.accept();
   if (!call.wants(0) || put_number(call, out, self, indices, values)) return;
   const IndexPlan plan(call, self, indices);

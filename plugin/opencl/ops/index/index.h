@@ -29,7 +29,6 @@ struct Indexed {
 };
 // An index that is out of range is reported (runtime/queue/faults.h), and its element is not moved.
 void move_indexed(const OpCall& call, const Indexed& what, Move mode);
-void check_rank(const OpCall& call, int64_t rank);
 
 // ---- combining sources into a target (accumulate.cpp)
 

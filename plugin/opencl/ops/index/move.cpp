@@ -28,7 +28,8 @@ void divide_nest(IndexedParams& p, int64_t& chunks, int64_t& groups) {
   groups = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
 }
 
-IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
+IndexedParams params_of(const Indexed& what, const IterationSpace& nest,
+                        std::span<const int64_t> first) {
   IndexedParams p{};
   p.rank = static_cast<int32_t>(nest.rank());
   p.rows = 1;
@@ -37,6 +38,7 @@ IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
     if (i > 0) p.rows *= p.sizes[i];
     for (size_t k = 0; k < 3; ++k) p.strides[k][i] = nest.strides[k][i];
   }
+  std::ranges::copy(first, p.first);
   p.size = what.size;
   p.step = what.step;
   p.wrap = what.wrap;
@@ -50,7 +52,7 @@ int64_t vector_of(const Indexed& what, const IndexedParams& p, Move mode) {
   if (n < 2 || (mode != Move::Take && mode != Move::Put) || what.offsets) return 1;
   if (p.strides[2][0] != 0 || p.strides[0][0] != 1 || p.strides[1][0] != 1) return 1;
   bool whole = p.sizes[0] % n == 0 && p.step % n == 0 && what.direct.address() % 16 == 0 &&
-               what.indexed.address() % 16 == 0;
+               what.indexed.address() % 16 == 0 && p.first[0] % n == 0 && p.first[1] % n == 0;
   for (int32_t k = 1; k < p.rank; ++k)
     whole = whole && p.strides[0][k] % n == 0 && p.strides[1][k] % n == 0;
   return whole ? n : 1;
@@ -59,21 +61,12 @@ int64_t vector_of(const Indexed& what, const IndexedParams& p, Move mode) {
 void take_vectors(IndexedParams& p, int64_t n) {
   p.sizes[0] /= n;
   p.step /= n;
+  for (int k = 0; k < 2; ++k) p.first[k] /= n;
   for (int32_t k = 1; k < p.rank; ++k) {
     p.strides[0][k] /= n;
     p.strides[1][k] /= n;
   }
 }
-
-}  // namespace
-
-void check_rank(const OpCall& call, int64_t rank) {
-  if (rank > INDEXED_RANK)
-    unsupported(TB_REASON_RANK, "{} takes at most {} dimensions, got {}", call.name(), INDEXED_RANK,
-                rank);
-}
-
-namespace {
 
 // A move, after dimensions of its loop nest have been merged.
 struct Movement {
@@ -178,7 +171,10 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
   if (what.direct.numel() == 0) return;
   const Dims strides[] = {Dims(what.direct.strides()), what.base, what.index_strides};
   const IterationSpace nest = make_iteration(what.direct.sizes(), strides);
-  algorithms().run(call, {what, mode, params_of(what, nest)});
+  for_each_part(nest, INDEXED_RANK,
+                [&](const IterationSpace& part, std::span<const int64_t> first) {
+                  algorithms().run(call, {what, mode, params_of(what, part, first)});
+                });
 }
 
 namespace {
@@ -189,7 +185,6 @@ void gather(OpCall& call) {
   const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
   const LocalTensor out = copy::at_least_1d(call.out(0));
   const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
-  check_rank(call, self.view().ndim());
   call.accept();
   if (!call.wants(0)) return;
   Dims base(self.view().strides());
@@ -220,7 +215,6 @@ void index_select(OpCall& call) {
   const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
   const LocalTensor out = copy::at_least_1d(call.out(0));
   const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
-  check_rank(call, self.view().ndim());
   call.accept();
   if (!call.wants(0)) return;
   select_rows(call, out, self, index, dim);
@@ -231,7 +225,6 @@ void embedding(OpCall& call) {
   const TensorView weight = call.args().tensor(Arg::weight);
   const TensorView index = call.args().tensor(Arg::indices);
   const TensorView out = call.out(0);
-  check_rank(call, out.ndim());
   call.accept();
   if (!call.wants(0)) return;
   Dims base(out.sizes().size(), 0);

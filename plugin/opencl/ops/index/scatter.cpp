@@ -39,7 +39,6 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
   const LocalTensor out = copy::as_moved(call, copy::at_least_1d(call.out(0)));
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
-  check_rank(call, rank);
   const bool one = call.args().has(Arg::value);  // one number for all places
   check(!one || is_complex(out.dtype()) || call.args().number(Arg::value).imaginary() == 0,
         "{}: a complex number cannot be converted to {}", call.name(), name(out.dtype()));
@@ -119,7 +118,6 @@ void index_add(OpCall& call) {
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
   const Scalar alpha = call.args().scalar(Arg::alpha);
-  check_rank(call, rank);
   call.accept();
   if (!call.wants(0)) return;
   Dims order;
@@ -161,7 +159,6 @@ void embedding_backward(OpCall& call) {
   const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::indices));
   const int64_t padding = call.args().integer(Arg::padding_idx);
   const bool by_frequency = call.args().boolean(Arg::scale_grad_by_freq);
-  check_rank(call, gradient.ndim());
   call.accept();
   if (!call.wants(0)) return;
   Target target(call, call.out(0), {0, 1});

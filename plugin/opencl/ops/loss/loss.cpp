@@ -70,7 +70,7 @@ void run_reduction(const OpCall& call, const FormulaLoss& what) {
   reduce::ReduceLaunch launch{&reduction,
                               what.compute,
                               what.shape,
-                              (1u << what.shape.size()) - 1,
+                              first_dims(what.shape.size()),
                               {},
                               {&out},
                               {what.count, what.parameter, 0, 0}};

@@ -27,7 +27,7 @@ constexpr reduce::Reduction kGradientSums{
 // The input's sizes as the reduction that makes statistics sees them, and the dimensions to reduce.
 struct View {
   Dims sizes;
-  uint32_t mask;
+  DimMask mask;
 };
 View statistics_view(const Planes& p) {
   if (p.by_channel()) return {{p.samples, p.channels, p.inner}, 0b101};
@@ -63,7 +63,7 @@ Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DTy
   const LocalTensor x(input.address(), input.dtype(), v.sizes);
   Dims kept = v.sizes;
   for (size_t d = 0; d < kept.size(); ++d)
-    if (v.mask >> d & 1) kept[d] = 1;
+    if (v.mask[d]) kept[d] = 1;
   const LocalTensor first(input.address(), input.dtype(), kept, contiguous_strides(v.sizes));
   const LocalTensor offset(s.offset.address(), compute, kept);
   const LocalTensor variance(s.variance.address(), compute, kept);

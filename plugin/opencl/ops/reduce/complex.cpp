@@ -46,16 +46,16 @@ void multiply_in_place(const OpCall& call, TensorView target, TensorView factor)
       call, target, {&kProduct, compute_type(target.dtype()), target.dtype(), false, inputs, {}});
 }
 
-void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask) {
+void complex_product(const OpCall& call, TensorView out, TensorView self, DimMask mask) {
   if (out.numel() == 0) return;
   Dims sizes, strides;  // kept dimensions, then reduced ones
   int64_t length = 1;
-  for (const uint32_t reduced : {0u, 1u})
+  for (const bool reduced : {false, true})
     for (size_t d = 0; d < self.sizes().size(); ++d) {
-      if ((mask >> d & 1) != reduced) continue;
+      if (mask[d] != reduced) continue;
       sizes.push_back(self.sizes()[d]);
       strides.push_back(self.strides()[d]);
-      if (reduced != 0) length *= self.sizes()[d];
+      if (reduced) length *= self.sizes()[d];
     }
   if (length == 0) return copy::fill_tensor(call, out, 1);
   const int64_t rows = out.numel();

@@ -19,6 +19,6 @@ class Converted {
 
 void multiply_in_place(const OpCall& call, TensorView target, TensorView factor);
 // Products of complex numbers over the dimensions of `mask`.
-void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask);
+void complex_product(const OpCall& call, TensorView out, TensorView self, DimMask mask);
 
 }  // namespace ocltensor::opencl::reduce

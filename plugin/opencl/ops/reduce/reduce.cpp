@@ -55,12 +55,12 @@ constexpr Row kRows[] = {
     {"all.dims_out", Which::ListedOrNone, Accumulate::Truth, kAllReduction, true},
 };
 
-uint32_t mask_of(const OpCall& call, Which which) {
+DimMask mask_of(const OpCall& call, Which which) {
   const int64_t rank = call.args().tensor(Arg::self).ndim();
   if (which == Which::All) return infer::dim_mask({}, rank);
   if (which == Which::ListedOrNone && !call.args().is_none(Arg::dim) &&
       call.args().ints(Arg::dim).empty())
-    return 0;
+    return {};
   return infer::dim_mask(call.args().ints(Arg::dim), rank);
 }
 
@@ -102,7 +102,7 @@ void reduce_truth(const OpCall& call, const Row& row) {
 void reduce_complex(const OpCall& call, const Row& row, DType result) {
   const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
-  const uint32_t mask = mask_of(call, row.which);
+  const DimMask mask = mask_of(call, row.which);
   const bool truth = is_of_truth(row) || result == DType::Bool;
   if (is_complex(out.dtype()) != is_complex(result) || (!truth && !is_complex(result)))
     unsupported(TB_REASON_DTYPE, "{}: {} to {}", call.name(), name(self.dtype()),
@@ -111,7 +111,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   if (truth) return reduce_truth(call, row);
   const Converted numbers(call, self, result);
   // The mask of a tensor without dimensions has bit 0 set, which would mean the parts' dimension.
-  const uint32_t own = mask & ((1u << self.ndim()) - 1);
+  const DimMask own = mask & first_dims(self.sizes().size());
   if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
   const LocalTensor parts = copy::as_real(numbers.view());
   const LocalTensor sums = copy::as_real(out);
@@ -119,7 +119,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   const TensorView out_view = sums.view();
   int64_t count = 1;
   for (size_t d = 0; d < self.sizes().size(); ++d)
-    if (mask >> d & 1) count *= self.sizes()[d];
+    if (mask[d]) count *= self.sizes()[d];
   launch_reduce(call, {&row.formula,
                        compute_type(real_type(result)),
                        Dims(in_view.sizes()),
@@ -154,7 +154,7 @@ void reduce(OpCall& call, const Row& row) {
   }
   int64_t count = 1;
   for (size_t d = 0; d < what.shape.size(); ++d)
-    if (what.mask >> d & 1) count *= what.shape[d];
+    if (what.mask[d]) count *= what.shape[d];
   what.numbers[0] = count;
   std::vector<TensorView> outs;
   for (size_t i = 0; i < specs.size(); ++i) outs.push_back(call.out(i));

@@ -26,7 +26,7 @@ Dims spread(TensorView out, const ReduceLaunch& what) {
   const bool keeps = out.sizes().size() == what.shape.size();
   size_t next = 0;
   for (size_t d = 0; d < what.shape.size(); ++d) {
-    const bool reduced = (what.mask >> d & 1) != 0;
+    const bool reduced = what.mask[d];
     strides.push_back(reduced ? 0 : out.strides()[keeps ? d : next]);
     next += !reduced;
   }
@@ -43,7 +43,7 @@ Problem problem_of(const ReduceLaunch& what) {
   Dims sizes[2];
   std::vector<Dims> nests[2] = {std::vector<Dims>(kOperands), std::vector<Dims>(kOperands - 2)};
   for (size_t d = 0; d < what.shape.size(); ++d) {
-    const size_t reduced = what.mask >> d & 1;
+    const size_t reduced = what.mask[d];
     sizes[reduced].push_back(what.shape[d]);
     for (size_t k = 0; k < nests[reduced].size(); ++k) nests[reduced][k].push_back(strides[k][d]);
   }
@@ -257,17 +257,50 @@ Algorithms& algorithms() {
   return list;
 }
 
-// For nests of more dimensions than the kernels take: a contiguous copy always merges to few
-// enough.
-void reduce_copy(const OpCall& call, const ReduceLaunch& what) {
-  if (what.inputs[1] != nullptr || what.inputs[0]->is_contiguous())
-    unsupported(TB_REASON_RANK, "{}: operands with {} dimensions that do not merge", call.name(),
-                what.shape.size());
-  const Contiguous copy(call, *what.inputs[0]);
-  const TensorView view = copy.view();
+// The values for the dimensions that are kept, then for those that are reduced.
+Dims kept_first(std::span<const int64_t> values, DimMask reduced) {
+  Dims ordered;
+  for (const bool last : {false, true})
+    for (size_t d = 0; d < values.size(); ++d)
+      if (reduced[d] == last) ordered.push_back(values[d]);
+  return ordered;
+}
+
+// For nests of more dimensions than the kernels take: over copies of the operands as matrices,
+// whose rows are reduced.
+void reduce_copies(const OpCall& call, const ReduceLaunch& what, int64_t rows, int64_t length) {
   ReduceLaunch next = what;
-  next.inputs[0] = &view;
+  next.shape = {rows, length};
+  next.mask = DimMask().set(1);
+  std::vector<Scratch> memory;
+  std::vector<LocalTensor> tensors;
+  std::vector<TensorView> views;
+  memory.reserve(kOperands);
+  tensors.reserve(kOperands);
+  views.reserve(kOperands);
+  const auto matrix = [&](DType type, const Dims& sizes) {
+    memory.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(type))));
+    tensors.emplace_back(memory.back().address(), type, sizes);
+    return &views.emplace_back(tensors.back().view());
+  };
+  for (size_t k = 0; k < what.inputs.size(); ++k) {
+    const TensorView* in = what.inputs[k];
+    if (in == nullptr) continue;
+    const Dims spread = broadcast_strides(in->sizes(), in->strides(), what.shape);
+    next.inputs[k] = matrix(in->dtype(), {rows, length});
+    copy_tensor(
+        call,
+        LocalTensor(next.inputs[k]->address(), in->dtype(), kept_first(what.shape, what.mask)),
+        LocalTensor(in->address(), in->dtype(), kept_first(what.shape, what.mask),
+                    kept_first(spread, what.mask)));
+  }
+  for (size_t k = 0; k < what.outs.size(); ++k)
+    if (what.outs[k] != nullptr) next.outs[k] = matrix(what.outs[k]->dtype(), {rows});
   launch_reduce(call, next);
+  for (size_t k = 0; k < what.outs.size(); ++k)
+    if (const TensorView* out = what.outs[k])
+      copy_tensor(call, *out,
+                  LocalTensor(next.outs[k]->address(), out->dtype(), Dims(out->sizes())));
 }
 
 }  // namespace
@@ -303,7 +336,7 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
   const Problem problem = problem_of(what);
   if (problem.kept.numel == 0) return;
   if (problem.kept.rank() > REDUCE_RANK || problem.reduced.rank() > REDUCE_RANK)
-    return reduce_copy(call, what);
+    return reduce_copies(call, what, problem.kept.numel, problem.reduced.numel);
   algorithms().run(call, problem);
 }
 

@@ -45,7 +45,7 @@ struct ReduceLaunch {
   const Reduction* formula;
   DType compute;                            // type of the accumulators
   Dims shape;                               // of the operands, which broadcast to it
-  uint32_t mask;                            // dimensions that are reduced
+  DimMask mask;                             // dimensions that are reduced
   std::array<const TensorView*, 4> inputs;  // a, b, c, d; null: absent
   std::array<const TensorView*, 2> outs;    // with the kept sizes; reduced dimensions may stay as 1
   std::array<Scalar, 4> numbers{0, 0, 0, 0};  // s0 .. s3

@@ -20,7 +20,7 @@ namespace {
 // broadcasts against the operand.
 class Middle {
  public:
-  Middle(const OpCall& call, TensorView self, uint32_t mask, DType type)
+  Middle(const OpCall& call, TensorView self, DimMask mask, DType type)
       : sizes_(infer::reduced_sizes(self.sizes(), mask, true)),
         memory_(call.scratch(static_cast<uint64_t>(numel(sizes_) * size_of(type)))),
         local_(memory_.address(), type, sizes_),
@@ -39,17 +39,17 @@ class Middle {
 };
 
 // Strides that lead to the first element of every reduced slice.
-Dims kept_strides(TensorView self, uint32_t mask, bool keepdim) {
+Dims kept_strides(TensorView self, DimMask mask, bool keepdim) {
   Dims strides;
   for (size_t d = 0; d < self.sizes().size(); ++d)
-    if (keepdim || !(mask >> d & 1)) strides.push_back(self.strides()[d]);
+    if (keepdim || !mask[d]) strides.push_back(self.strides()[d]);
   return strides;
 }
 
-double count_of(TensorView self, uint32_t mask) {
+double count_of(TensorView self, DimMask mask) {
   double count = 1;
   for (size_t d = 0; d < self.sizes().size(); ++d)
-    if (mask >> d & 1) count *= static_cast<double>(self.sizes()[d]);
+    if (mask[d]) count *= static_cast<double>(self.sizes()[d]);
   return count;
 }
 
@@ -60,7 +60,7 @@ constexpr elementwise::Formula kMeanFormula{"mean", elementwise::FormulaForm::Ve
 // A variance over the dimensions of `mask`; the divisor is max(0, n - correction), as in ATen.
 struct VarianceProblem {
   TensorView self;
-  uint32_t mask;
+  DimMask mask;
   bool root;
   TensorView out;
   const TensorView* mean_out;  // null: not wanted
@@ -78,9 +78,9 @@ Planned<RowsPlan> plan_one_sweep(const OpCall& call, const VarianceProblem& p) {
   RowsPlan plan{group_size(call.caps()), 1, 0, 1};
   bool innermost = true;  // whether only the last dimensions are reduced
   for (size_t d = self.sizes().size(); d-- > 0;) {
-    const bool reduced = (p.mask >> d & 1) != 0;
+    const bool reduced = p.mask[d];
     if (reduced) plan.length *= self.sizes()[d];
-    innermost = innermost && (reduced || (p.mask & ((1u << d) - 1)) == 0);
+    innermost = innermost && (reduced || (p.mask & first_dims(d)).none());
   }
   if (!innermost) return "other dimensions than the last are reduced";
   if (!self.is_contiguous() || !p.out.is_contiguous() ||
@@ -175,7 +175,7 @@ Algorithms& algorithms() {
   return list;
 }
 
-void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+void variance_of(const OpCall& call, TensorView self, DimMask mask, bool root, TensorView out,
                  const TensorView* mean_out) {
   const auto correction = call.args().optional_scalar(Arg::correction);
   const double n = count_of(self, mask);
@@ -188,7 +188,7 @@ constexpr elementwise::Formula kBothDeviations{"deviation", elementwise::Formula
                                                "sqrt(a + b)"};
 
 // The squared distance of complex numbers is the sum of those of the real and the imaginary parts.
-void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+void complex_variance(const OpCall& call, TensorView self, DimMask mask, bool root, TensorView out,
                       const TensorView* mean_out) {
   const LocalTensor parts = copy::as_real(self);
   Dims sizes(out.sizes());
@@ -199,7 +199,7 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
   std::optional<LocalTensor> means;
   if (mean_out != nullptr) means.emplace(copy::as_real(*mean_out));
   const std::optional<TensorView> means_view = means ? std::optional(means->view()) : std::nullopt;
-  variance_of(call, parts, mask & ((1u << self.ndim()) - 1), false, both,
+  variance_of(call, parts, mask & first_dims(self.sizes().size()), false, both,
               means_view ? &*means_view : nullptr);
   Dims strides;
   for (const int64_t s : contiguous_strides(out.sizes())) strides.push_back(2 * s);
@@ -215,7 +215,7 @@ template <bool root>
 void variance(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(Arg::self);
-  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
+  const DimMask mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   const TensorView out = call.out(0);
   const bool has_mean = call.out_count() > 1;
   const bool complex = is_complex(self.dtype());
@@ -234,7 +234,7 @@ constexpr elementwise::Formula kSumFormula{"logsumexp", elementwise::FormulaForm
 void logsumexp(OpCall& call) {
   const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
   const TensorView self = call.args().tensor(Arg::self);
-  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
+  const DimMask mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   call.accept();
   const TensorView out = call.out(0);
   if (out.numel() == 0) return;
@@ -266,7 +266,7 @@ void vector_norm(OpCall& call) {
   const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
   const TensorView self = call.args().tensor(Arg::self);
   const double order = call.args().real(Arg::ord);
-  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
+  const DimMask mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   const TensorView out = call.out(0);
   if (is_complex(out.dtype())) unsupported(TB_REASON_DTYPE, "{}: a complex output", call.name());
   call.accept();

@@ -12,7 +12,7 @@ namespace ocltensor::opencl {
 namespace {
 
 // A site packs (operator + 1, kind, dimension), from the highest bits to the lowest.
-constexpr int32_t kDimensions = 32;
+constexpr int32_t kDimensions = 64;
 constexpr int32_t kKinds = 8;
 static_assert(TB_MAX_RANK <= kDimensions);
 

@@ -6,6 +6,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
+#include <ATen/ops/as_strided.h>
 
 #include <array>
 #include <utility>
@@ -231,8 +232,29 @@ void change_in_place(PluginOperator& op, const at::Tensor& target) {
 
 }  // namespace
 
+namespace {
+
+// PyTorch makes views of more axes than tensors may have (repeat: of twice as many). A target has
+// fewer axes that are longer than 1 than an address has bits.
+void copy_without_ones(const at::Tensor& target, const at::Tensor& source) {
+  const at::Tensor spread = source.expand(target.sizes());
+  c10::SmallVector<int64_t, 64> sizes, strides[2];
+  for (int64_t d = 0; d < target.dim(); ++d) {
+    if (target.size(d) == 1) continue;
+    sizes.push_back(target.size(d));
+    strides[0].push_back(target.stride(d));
+    strides[1].push_back(spread.stride(d));
+  }
+  copy_on_device(at::as_strided(target, sizes, strides[0]),
+                 at::as_strided(spread, sizes, strides[1]));
+}
+
+}  // namespace
+
 void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   if (target.numel() == 0) return;
+  if (std::max(target.dim(), source.dim()) > TB_MAX_RANK) [[unlikely]]
+    return copy_without_ones(target, source);
   const bool conjugates = target.is_conj() != source.is_conj();
   const bool negates = target.is_neg() != source.is_neg();
   if (target.is_conj() || target.is_neg() || source.is_conj() || source.is_neg()) {
