@@ -306,7 +306,10 @@ def _fill(own: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> None:
 def _copies(tensors: Sequence[torch.Tensor]) -> Tensors:
     if len(tensors) == 1:
         return (tensors[0].clone(),)
-    return tuple(torch._foreach_clone(tensors)) if tensors else ()
+    copies = tuple(torch.empty_like(tensor) for tensor in tensors)
+    if copies:  # one launch; torch 2.11 has no _foreach_clone
+        torch._foreach_copy_(copies, tensors)
+    return copies
 
 
 def _described(value: object) -> str:
