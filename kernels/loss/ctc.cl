@@ -4,9 +4,10 @@
 //   forward   alphas[sample][time][place]: the sum of the paths that end there; and the loss
 //   backward  betas of the paths that begin there, added to the alphas; and links between labels of one class
 //   gradient  a piece of work is a time of a sample: the share of each class in all paths
-// A label that is not a class makes its paths NaN and is never used as an index.
+// A label that is not a class is reported, makes its paths NaN and is never used as an index.
 //   A the type of numbers, TARGET that of labels
 #include "types.h"
+#include "faults.h"
 #include "range.h"
 #include "ctc_params.h"
 typedef CTYPE(A) T;
@@ -41,10 +42,14 @@ INLINE T log_add(T a, T b, T c) {
 }
 
 GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(target), PAIR(sample),
-                            const CtcParams p) {
+                            FAULT_PARAMETERS, const CtcParams p) {
   FOR_SAMPLES {
     const CtcSample of = SAMPLES[n];
     __global const STYPE(TARGET) *labels = LABELS(of);
+    for (long k = ID; k < of.target; k += ITEMS) {
+      const long c = class_at(labels, 2 * k + 1, p);
+      if (c < 0 || c >= p.classes) report_fault(faults, fault_site, c, p.classes);
+    }
     __global STYPE(A) *alpha = AT(A, alpha_base, alpha_offset) + n * p.time * p.places;
     const long own = 2 * of.target + 1;
     for (long t = 0; t < p.time; ++t) {
@@ -80,7 +85,7 @@ GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(ta
 // betas: two rows of places for each sample. links[sample][label]: the next label of the same class, or 0 if
 // there is none; -1 minus that for labels that are not the first of their class.
 GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAIR(alpha), PAIR(prob),
-                             PAIR(target), PAIR(sample), const CtcParams p) {
+                             PAIR(target), PAIR(sample), FAULT_PARAMETERS, const CtcParams p) {
   FOR_SAMPLES {
     const CtcSample of = SAMPLES[n];
     __global const STYPE(TARGET) *labels = LABELS(of);
@@ -89,6 +94,7 @@ GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAI
     const long own = 2 * of.target + 1;
     for (long k = ID; k < of.target; k += ITEMS) {
       const long c = class_at(labels, 2 * k + 1, p);
+      if (c < 0 || c >= p.classes) report_fault(faults, fault_site, c, p.classes);
       int next = 0;
       bool first = true;
       for (long j = k + 1; j < of.target && next == 0; ++j)

@@ -33,19 +33,23 @@ class Ctc {
       auto& row =
           labels.emplace_back(static_cast<size_t>(2 * length + 1), call.args.integer(Arg::blank));
       for (int64_t k = 0; k < length; ++k)
-        row[static_cast<size_t>(2 * k + 1)] = values[static_cast<size_t>(start + k)];
+        row[static_cast<size_t>(2 * k + 1)] = checked(call, values[static_cast<size_t>(start + k)]);
       if (targets.ndim() == 1) start += length;
       places = std::max(places, 2 * length + 1);
     }
+  }
+  int64_t checked(const CpuCall& call, int64_t label) const {
+    if (label < 0 || label >= classes)
+      fail(TB_E_INDEX, "{}: target {} is out of range: there are {} classes",
+           call.args.schema().full_name(), label, classes);
+    return label;
   }
   size_t prob_at(int64_t t, size_t n, int64_t c) const {
     return (static_cast<size_t>(t * samples) + n) * static_cast<size_t>(classes) +
            static_cast<size_t>(c);
   }
   double prob(int64_t t, size_t n, size_t place) const {
-    const int64_t c = labels[n][place];
-    return c >= 0 && c < classes ? probs[prob_at(t, n, c)]
-                                 : std::numeric_limits<double>::quiet_NaN();
+    return probs[prob_at(t, n, labels[n][place])];
   }
   // True if a path may go from `place` to `place + 2`.
   bool skips(size_t n, size_t place) const {
@@ -111,7 +115,6 @@ void backward(const CpuCall& call) {
         }
         next[s] = sum == kNever ? kNever : sum + ctc.prob(t, n, s);
         const int64_t c = ctc.labels[n][s];
-        if (c < 0 || c >= ctc.classes) continue;
         double& share = shares[static_cast<size_t>(c)];
         share = log_add(share, next[s] + alphas[ctc.row(n, t) + s]);
       }

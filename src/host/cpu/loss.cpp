@@ -92,7 +92,10 @@ void bce(const CpuCall& call) {
   const auto weight = weights(call, sizes);
   for (size_t i = 0; i < values.size(); ++i) {
     const double x = values[i];
-    check(!(x < 0 || x > 1), "binary_cross_entropy: inputs must be between 0 and 1, got {}", x);
+    for (const auto& [name, value] : {std::pair("input", x), std::pair("target", target[i])})
+      check(value >= 0 && value <= 1,
+            "binary_cross_entropy: all elements of {} should be between 0 and 1, got {}", name,
+            value);
     values[i] = -weight[i] * (target[i] * std::max(-100.0, std::log(x)) +
                               (1 - target[i]) * std::max(-100.0, std::log1p(-x)));
   }
@@ -132,7 +135,7 @@ struct Nll {
     ignored = call.args.integer(Arg::ignore_index);
     for (int64_t t : target)
       if (t != ignored && (t < 0 || t >= classes))
-        fail(TB_E_INDEX, "{}: target {} is out of bounds for {} classes",
+        fail(TB_E_INDEX, "{}: target {} is out of range: there are {} classes",
              call.args.schema().full_name(), t, classes);
   }
   // Calls f(position in target, position in input, weight) for the targets that count.
@@ -188,6 +191,10 @@ void multilabel_margin(const CpuCall& call) {
   const auto x = read<double>(self);
   const auto listed = read<int64_t>(View(call.args.tensor(Arg::target)));
   const size_t classes = self.sizes.empty() ? 1 : static_cast<size_t>(self.sizes.back());
+  for (const int64_t t : listed)
+    if (t < -1 || t >= static_cast<int64_t>(classes))
+      fail(TB_E_INDEX, "{}: target {} is out of range: there are {} classes",
+           call.args.schema().full_name(), t, classes);
   std::vector<double> losses, is_target(x.size());
   for (size_t at = 0; at < x.size(); at += classes) {
     size_t count = 0;

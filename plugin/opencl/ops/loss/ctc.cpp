@@ -95,6 +95,7 @@ void run_forward(const OpCall& call, const Ctc& ctc, Divide divide) {
                .prob = probs.view(),
                .target = targets.view(),
                .sample = samples,
+               .faults = call.fault(FaultKind::Class, 2),
                .p = ctc.params(ctc.p.samples, division)})
       .run(division.global, division.local);
   loss.finish();
@@ -120,6 +121,7 @@ void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
                .prob = probs.view(),
                .target = targets.view(),
                .sample = samples,
+               .faults = call.fault(FaultKind::Class, 2),
                .p = ctc.params(ctc.p.samples, by_sample)})
       .run(by_sample.global, by_sample.local);
   ContiguousOutput out(call, call.out(0));

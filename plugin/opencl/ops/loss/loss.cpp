@@ -6,6 +6,8 @@
 
 #include "base/promotion.h"
 #include "call/division.h"
+#include "kernels/loss.h"
+#include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
 
@@ -114,6 +116,24 @@ Algorithms& algorithms() {
   return list;
 }
 
+// Cross entropies of what is no probability are errors, as on the CPU: one launch more, which reads
+// both tensors.
+void report_beyond_unit(const OpCall& call, TensorView input, TensorView target) {
+  if (!call.policy().check_values || input.numel() == 0 || input.numel() != target.numel()) return;
+  const Contiguous inputs(call, input), targets(call, target);
+  const Division division = divide(call.caps(), input.numel(), 1024);
+  Defines d;
+  d.type(define::A, input.dtype()).type(define::TARGET, target.dtype());
+  call.launch(kernels::loss::loss_range::judge, d,
+              {.input = inputs.view(),
+               .target = targets.view(),
+               .faults = call.fault(FaultKind::Input),
+               .target_site = call.fault(FaultKind::Target).number,
+               .count = input.numel(),
+               .per_item = division.per_item})
+      .run(division.global, division.local);
+}
+
 void run_row(OpCall& call, const Row& row) {
   const auto specs = check_outputs(call, OutputTypes::Castable);
   const Args& args = call.args();
@@ -138,6 +158,7 @@ void run_row(OpCall& call, const Row& row) {
   // ATen's backward divides by the number of the input's own elements, even where the input is
   // broadcast.
   const auto count = static_cast<double>(row.backward ? views[1].numel() : numel(shape));
+  if (!row.backward && row.weighted != nullptr) report_beyond_unit(call, views[0], views[1]);
   algorithms().run(
       call, {row, weight ? row.weighted : row.text, compute, shape, views, mode, count, parameter});
 }

@@ -13,14 +13,14 @@ namespace {
 
 // A site packs (operator + 1, kind, dimension), from the highest bits to the lowest.
 constexpr int32_t kDimensions = 64;
-constexpr int32_t kKinds = 8;
+constexpr int32_t kKinds = 16;
 static_assert(TB_MAX_RANK <= kDimensions);
 
 struct Kind {
   tb_status status;
   const char* text;  // {0}: value, {1}: dimension, {2}: limit
 };
-constexpr std::array<Kind, 7> kTexts{{
+constexpr std::array<Kind, 12> kTexts{{
     {TB_E_INDEX, "index {0} is out of range for dimension {1} of size {2}"},
     {TB_E_INDEX, "target {0} is out of range: there are {2} classes"},
     {TB_E_INVALID, "a probability is not between 0 and 1"},
@@ -28,6 +28,11 @@ constexpr std::array<Kind, 7> kTexts{{
     {TB_E_INVALID, "the sum of a row's weights is not positive (row {0})"},
     {TB_E_INVALID, "ZeroDivisionError: an integer is divided by zero"},
     {TB_E_INVALID, "a rate is negative or not a number (element {0})"},
+    {TB_E_INDEX, "offset {0} is out of range: there are {2} elements"},
+    {TB_E_INDEX, "offsets descend: {0} follows {2}"},
+    {TB_E_INDEX, "the offset {0} at the start or end must be {2}"},
+    {TB_E_INVALID, "all elements of input should be between 0 and 1 (element {0} is not)"},
+    {TB_E_INVALID, "all elements of target should be between 0 and 1 (element {0} is not)"},
 }};
 static_assert(kTexts.size() <= kKinds);
 

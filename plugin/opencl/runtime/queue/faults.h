@@ -20,7 +20,20 @@ struct FaultSite {
   int32_t number;
 };
 
-enum class FaultKind : int32_t { Index, Class, Probability, Weight, NoWeight, ZeroDivisor, Rate };
+enum class FaultKind : int32_t {
+  Index,
+  Class,
+  Probability,
+  Weight,
+  NoWeight,
+  ZeroDivisor,
+  Rate,
+  Offset,
+  Descent,
+  End,
+  Input,
+  Target
+};
 
 // A number, never 0, that encodes an operator, what is wrong, and a dimension.
 int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim);
