@@ -96,6 +96,49 @@ class Autocast(unittest.TestCase):
                     eps = torch.finfo(dtype).eps  # what `call` computes before is rounded
                     torch.testing.assert_close(got, call(x.float()), rtol=4 * eps, atol=4 * eps)
 
+    def test_fourier_transforms(self) -> None:
+        """In float32, as on the CPU; outside of autocast PyTorch refuses 16 bits, as there."""
+        x = torch.randn(6, 8, generator=torch.Generator().manual_seed(1))
+        calls = {
+            **{
+                name: getattr(torch.fft, name)
+                for name in (
+                    "fft",
+                    "ifft",
+                    "fft2",
+                    "ifft2",
+                    "fftn",
+                    "ifftn",
+                    "rfft",
+                    "rfft2",
+                    "rfftn",
+                )
+            },
+            **{name: getattr(torch.fft, name) for name in ("irfft", "irfft2", "irfftn", "hfft")},
+            **{name: getattr(torch.fft, name) for name in ("ihfft", "hfft2", "ihfft2", "hfftn")},
+            "ihfftn": torch.fft.ihfftn,
+            "stft": lambda t: torch.stft(t.flatten(), 8, return_complex=True),
+        }
+        for half in HALVES:
+            rounded = x.to(half)
+            for name, call in calls.items():
+                with self.subTest(name, half=half):
+                    with torch.autocast("ocl", half):
+                        got = call(rounded.to("ocl"))
+                    torch.testing.assert_close(
+                        got.cpu(), call(rounded.float()), rtol=1e-5, atol=1e-5
+                    )
+                    if name != "stft":
+                        with self.assertRaisesRegex(RuntimeError, "Unsupported dtype"):
+                            call(rounded.to("ocl"))
+            weight = torch.randn(8, 8, generator=torch.Generator().manual_seed(2)).to("ocl")
+            leaf = weight.requires_grad_()
+            with torch.autocast("ocl", half):
+                spectrum = torch.fft.rfft(F.linear(x.to("ocl"), leaf))
+                spectrum.abs().sum().backward()
+            self.assertEqual(spectrum.dtype, torch.complex64)
+            self.assertTrue(leaf.grad.isfinite().all())
+
     def test_promotion(self) -> None:
         half, full = on_ocl(3, 4, dtype=torch.float16), on_ocl(3, 4)
         with torch.autocast("ocl"):

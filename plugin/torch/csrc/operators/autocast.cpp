@@ -1,5 +1,7 @@
 // Autocast for ocl: which operators run in the lower precision, which in float32, and which in the
-// widest type of their arguments. The lists are ATen's own, those that it uses for CUDA.
+// widest type of their arguments. The lists are ATen's own, those that it uses for CUDA; Fourier
+// transforms are cast to float32 as for the CPU, since outside of autocast ATen refuses them in 16
+// bits for all devices but CUDA.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
@@ -59,6 +61,28 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
   AT_FORALL_PROMOTE(OCL_KERNEL)
 #undef OCL_KERNEL
+#define OCL_KERNEL(op) KERNEL_PRIVATEUSEONE(op, fp32)
+  OCL_KERNEL(fft_fft)
+  OCL_KERNEL(fft_ifft)
+  OCL_KERNEL(fft_fft2)
+  OCL_KERNEL(fft_ifft2)
+  OCL_KERNEL(fft_fftn)
+  OCL_KERNEL(fft_ifftn)
+  OCL_KERNEL(fft_rfft)
+  OCL_KERNEL(fft_irfft)
+  OCL_KERNEL(fft_rfft2)
+  OCL_KERNEL(fft_irfft2)
+  OCL_KERNEL(fft_rfftn)
+  OCL_KERNEL(fft_irfftn)
+  OCL_KERNEL(fft_hfft)
+  OCL_KERNEL(fft_ihfft)
+  OCL_KERNEL(fft_hfft2)
+  OCL_KERNEL(fft_ihfft2)
+  OCL_KERNEL(fft_hfftn)
+  OCL_KERNEL(fft_ihfftn)
+  OCL_KERNEL(stft)
+#undef OCL_KERNEL
+  KERNEL_PRIVATEUSEONE(stft, center, fp32)
   // Other devices cast the weights of cuDNN's and oneDNN's layers; here the operators themselves
   // are fused.
   KERNEL_PRIVATEUSEONE(lstm, input, lower_precision_fp)
