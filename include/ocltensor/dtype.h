@@ -31,9 +31,10 @@ enum class DType : uint8_t {
   Float8E4M3FN,
   Float8E5M2,
   Float8E4M3FNUZ,
-  Float8E5M2FNUZ
+  Float8E5M2FNUZ,
+  Float8E8M0FNU
 };
-inline constexpr int kDTypeCount = 20;
+inline constexpr int kDTypeCount = 21;
 
 struct DTypeInfo {
   const char* name;    // "float32"
@@ -63,6 +64,7 @@ inline constexpr DTypeInfo kDTypeInfo[kDTypeCount] = {
     {"float8_e5m2", "e5m2", 1, {TB_DTYPE_FLOAT8_E5M2, 8, 1}},
     {"float8_e4m3fnuz", "e4m3fnuz", 1, {TB_DTYPE_FLOAT8_E4M3FNUZ, 8, 1}},
     {"float8_e5m2fnuz", "e5m2fnuz", 1, {TB_DTYPE_FLOAT8_E5M2FNUZ, 8, 1}},
+    {"float8_e8m0fnu", "e8m0fnu", 1, {TB_DTYPE_FLOAT8_E8M0FNU, 8, 1}},
 };
 
 constexpr const DTypeInfo& info(DType t) { return kDTypeInfo[static_cast<int>(t)]; }
@@ -73,7 +75,7 @@ constexpr tb_dtype to_abi(DType t) { return info(t).abi; }
 // The positions in the table by code and bytes: a fast look-up, because every view of every
 // argument makes one.
 struct AbiTypes {
-  static constexpr int kCodes = TB_DTYPE_FLOAT8_E5M2FNUZ + 1;
+  static constexpr int kCodes = TB_DTYPE_FLOAT8_E8M0FNU + 1;
   static constexpr int kMostBytes = 16;
   int8_t index[kCodes][kMostBytes + 1];  // -1: none
 };
@@ -137,7 +139,7 @@ OCLTENSOR_API double epsilon(DType t);
 
 // Numbers of a float8 type as bits, rounded to nearest even. As in ATen (since 2.13), a number
 // beyond the largest finite one becomes infinity in e5m2, that largest one in e4m3fn, and NaN in
-// the others.
+// the others. e8m0fnu, scales of blocks, has powers of two alone: no sign, and no zero.
 OCLTENSOR_API uint8_t float_to_float8(float value, DType type);
 OCLTENSOR_API float float8_to_float(uint8_t bits, DType type);
 

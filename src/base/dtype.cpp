@@ -37,6 +37,7 @@ double epsilon(DType t) {
     case DType::Float8E4M3FNUZ: return 0x1p-3;
     case DType::Float8E5M2:
     case DType::Float8E5M2FNUZ: return 0x1p-2;
+    case DType::Float8E8M0FNU: return 1;
     default: return 0;
   }
 }
@@ -60,9 +61,21 @@ Float8Format format_of(DType type) {
   }
 }
 
+// Powers of two from 2^-127 on, in a float's exponent: its bits, one more where the mantissa asks
+// for it (of what is below 2^-126, more than half; else half or more). 255 is NaN.
+uint8_t float_to_e8m0(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const uint32_t exponent = bits >> 23 & 0xff, mantissa = bits & 0x7fffff;
+  if (exponent == 0xff) return 0xff;
+  const bool up = exponent > 0 ? mantissa >= 0x400000 : mantissa > 0x400000;
+  return static_cast<uint8_t>(exponent + (up ? 1 : 0));
+}
+
 }  // namespace
 
 uint8_t float_to_float8(float value, DType type) {
+  if (type == DType::Float8E8M0FNU) return float_to_e8m0(value);
   const Float8Format f = format_of(type);
   const int sign = std::signbit(value) ? 0x80 : 0;
   const uint8_t nan = f.unsigned_zero ? 0x80 : static_cast<uint8_t>(sign | 0x7f);
@@ -86,6 +99,8 @@ uint8_t float_to_float8(float value, DType type) {
 }
 
 float float8_to_float(uint8_t bits, DType type) {
+  if (type == DType::Float8E8M0FNU)
+    return bits == 0xff ? std::nanf("") : std::ldexp(1.0F, bits - 127);
   const Float8Format f = format_of(type);
   const int magnitude = bits & 0x7f;
   const float sign = (bits & 0x80) != 0 ? -1.0F : 1.0F;

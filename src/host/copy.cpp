@@ -208,6 +208,7 @@ void encode(DType type, Scalar value, unsigned char (&pattern)[16]) {
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
     case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU:
       return put(float_to_float8(static_cast<float>(value.as_double()), type));
   }
 }

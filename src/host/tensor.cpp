@@ -174,7 +174,8 @@ Scalar element(DType type, const void* p) {
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2FNUZ: return static_cast<double>(float8_to_float(load<uint8_t>(p), type));
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU: return static_cast<double>(float8_to_float(load<uint8_t>(p), type));
   }
   fail(TB_E_INTERNAL, "there is no dtype {}", static_cast<int>(type));
 }

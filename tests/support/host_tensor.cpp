@@ -39,7 +39,8 @@ double HostTensor::real(int64_t i) const {
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2FNUZ: return float8_to_float(load<uint8_t>(p), dtype);
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU: return float8_to_float(load<uint8_t>(p), dtype);
     case DType::UInt64: return static_cast<double>(load<uint64_t>(p));
     default: return static_cast<double>(integer(i));
   }
@@ -74,7 +75,8 @@ void HostTensor::set(int64_t i, double value) {
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2FNUZ: return store(p, float_to_float8(static_cast<float>(value), dtype));
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU: return store(p, float_to_float8(static_cast<float>(value), dtype));
     case DType::Bool: return store(p, static_cast<uint8_t>(value != 0));
     default: return set_integer(i, static_cast<int64_t>(value));
   }

@@ -74,6 +74,26 @@ TEST(Float8, CodesRoundTripAndTiesGoToEven) {
   EXPECT_EQ(float_to_float8(-0.0F, DType::Float8E4M3FNUZ), 0);
 }
 
+// Powers of two (OCP Microscaling Formats 1.0, 5.4.1), rounded as ATen does.
+TEST(Float8, ScalesOfBlocksArePowersOfTwo) {
+  const DType t = DType::Float8E8M0FNU;
+  for (int code = 0; code < 255; ++code) {
+    const float value = float8_to_float(static_cast<uint8_t>(code), t);
+    EXPECT_EQ(value, std::ldexp(1.0F, code - 127));
+    EXPECT_EQ(float_to_float8(value, t), code);
+    EXPECT_EQ(float_to_float8(-value, t), code);  // there is no sign
+    if (code > 0 && code < 254) {
+      EXPECT_EQ(float_to_float8(value * 1.4999F, t), code);
+      EXPECT_EQ(float_to_float8(value * 1.5F, t), code + 1);
+    }
+  }
+  EXPECT_TRUE(std::isnan(float8_to_float(255, t)));
+  EXPECT_EQ(float_to_float8(0, t), 0);
+  EXPECT_EQ(float_to_float8(kInf, t), 255);
+  EXPECT_EQ(float_to_float8(std::numeric_limits<float>::max(), t), 255);
+  EXPECT_EQ(float_to_float8(std::ldexp(1.5F, -127), t), 1);
+}
+
 TEST(DTypes, NamesAndAbiRoundTrip) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
@@ -105,30 +125,31 @@ TEST(DTypes, EveryAbiTypeIsInTheTableOrRefused) {
 
 // ATen's promoteTypes (torch.promote_types), one row per type in the enumeration's order:
 // b = bool, u = uint8, i j k l = int8..int64, h = float16, t = bfloat16, f = float32, g = float64,
-// z = complex64, Z = complex128, c = complex32, v w x = uint16..uint64, 1..4 = float8, - = refused.
+// z = complex64, Z = complex128, c = complex32, v w x = uint16..uint64, 1..5 = float8, - = refused.
 TEST(Promotion, Table) {
-  const std::string types = "buijklhtfgzZcvwx1234";
+  const std::string types = "buijklhtfgzZcvwx12345";
   const std::string rows[] = {
-      "buijklhtfgzZc-------",  // bool
-      "uujjklhtfgzZc-------",  // uint8
-      "ijijklhtfgzZc-------",  // int8
-      "jjjjklhtfgzZc-------",  // int16
-      "kkkkklhtfgzZc-------",  // int32
-      "llllllhtfgzZc-------",  // int64
-      "hhhhhhhffgzZchhh----",  // float16
-      "ttttttftfgzZzttt----",  // bfloat16
-      "fffffffffgzZzfff----",  // float32
-      "ggggggggggZZZggg----",  // float64
-      "zzzzzzzzzZzZz-------",  // complex64
-      "ZZZZZZZZZZZZZ-------",  // complex128
-      "ccccccczzZzZc-------",  // complex32
-      "------htfg---v------",  // uint16
-      "------htfg----w-----",  // uint32
-      "------htfg-----x----",  // uint64
-      "----------------1---",  // float8_e4m3fn
-      "-----------------2--",  // float8_e5m2
-      "------------------3-",  // float8_e4m3fnuz
-      "-------------------4",  // float8_e5m2fnuz
+      "buijklhtfgzZc--------",  // bool
+      "uujjklhtfgzZc--------",  // uint8
+      "ijijklhtfgzZc--------",  // int8
+      "jjjjklhtfgzZc--------",  // int16
+      "kkkkklhtfgzZc--------",  // int32
+      "llllllhtfgzZc--------",  // int64
+      "hhhhhhhffgzZchhh-----",  // float16
+      "ttttttftfgzZzttt-----",  // bfloat16
+      "fffffffffgzZzfff-----",  // float32
+      "ggggggggggZZZggg-----",  // float64
+      "zzzzzzzzzZzZz--------",  // complex64
+      "ZZZZZZZZZZZZZ--------",  // complex128
+      "ccccccczzZzZc--------",  // complex32
+      "------htfg---v-------",  // uint16
+      "------htfg----w------",  // uint32
+      "------htfg-----x-----",  // uint64
+      "----------------1----",  // float8_e4m3fn
+      "-----------------2---",  // float8_e5m2
+      "------------------3--",  // float8_e4m3fnuz
+      "-------------------4-",  // float8_e5m2fnuz
+      "--------------------5",  // float8_e8m0fnu
   };
   for (int a = 0; a < kDTypeCount; ++a)
     for (int b = 0; b < kDTypeCount; ++b) {

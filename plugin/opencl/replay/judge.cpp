@@ -162,7 +162,8 @@ Numbers number_at(DType dtype, const uint8_t* at) {
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2FNUZ: return {float8_to_float(*at, dtype)};
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU: return {float8_to_float(*at, dtype)};
   }
   return {};
 }

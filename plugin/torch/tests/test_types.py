@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import unittest
 from collections.abc import Callable
@@ -12,7 +13,13 @@ import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
-FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+FLOAT8 = (
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+)
 Function = Callable[..., torch.Tensor]
 
 
@@ -344,6 +351,26 @@ class Float8(Types):
                 torch.full((5,), 3.3, dtype=dtype, device="ocl"), torch.full((5,), 3.3, dtype=dtype)
             )
             self.assertTrue(torch.equal((ocl == ocl).cpu(), x == x))
+
+    def test_storage(self) -> None:
+        """Created, viewed, saved, loaded and printed, as checkpoints of quantised models are."""
+        for dtype in FLOAT8:
+            with self.subTest(dtype=dtype):
+                x = torch.arange(1, 65, dtype=torch.uint8).view(8, 8).view(dtype)
+                here = torch.empty(8, 8, dtype=dtype, device="ocl").copy_(x)
+                self.same_bits(here, x)
+                self.same_bits(here.clone()[2:, ::3], x[2:, ::3].contiguous())
+                self.same_bits(here.view(torch.uint8).view(dtype), x)
+                ones = torch.ones(3, dtype=dtype, device="ocl")
+                self.same_bits(ones, torch.ones(3, dtype=dtype))
+                file = io.BytesIO()
+                torch.save(here, file)
+                for place in ("ocl", "cpu"):
+                    file.seek(0)
+                    loaded = torch.load(file, map_location=place)
+                    self.assertEqual(loaded.device.type, place)
+                    self.same_bits(loaded, x)
+                self.assertEqual(str(here).replace(", device='ocl:0'", ""), str(x))
 
 
 if __name__ == "__main__":

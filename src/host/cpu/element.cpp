@@ -84,6 +84,7 @@ void with_storage(DType type, F&& f) {
     case DType::Float8E5M2: return f(Float8<DType::Float8E5M2>{});
     case DType::Float8E4M3FNUZ: return f(Float8<DType::Float8E4M3FNUZ>{});
     case DType::Float8E5M2FNUZ: return f(Float8<DType::Float8E5M2FNUZ>{});
+    case DType::Float8E8M0FNU: return f(Float8<DType::Float8E8M0FNU>{});
     default: unsupported(TB_REASON_DTYPE, "the CPU backend does not compute with {}", name(type));
   }
 }

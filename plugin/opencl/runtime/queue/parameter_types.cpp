@@ -102,7 +102,8 @@ const char* pointee(DType dtype) {
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
     case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2FNUZ: return "uchar";
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0FNU: return "uchar";
   }
   return "void";
 }

@@ -34,6 +34,7 @@ constexpr std::pair<at::ScalarType, DType> kTypes[] = {
     {at::kFloat8_e5m2, DType::Float8E5M2},
     {at::kFloat8_e4m3fnuz, DType::Float8E4M3FNUZ},
     {at::kFloat8_e5m2fnuz, DType::Float8E5M2FNUZ},
+    {at::kFloat8_e8m0fnu, DType::Float8E8M0FNU},
 };
 
 // Indexed by ATen's number of a type: fast, as every tensor of every call is looked up.

@@ -24,7 +24,7 @@ uint64_t supported_types(c10::DeviceIndex index) {
   types.has_ComplexHalf = types.has_ComplexFloat = 1;
   types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
   types.has_Float8_e5m2 = types.has_Float8_e5m2fnuz = 1;
-  types.has_Float8_e4m3fn = types.has_Float8_e4m3fnuz = 1;
+  types.has_Float8_e4m3fn = types.has_Float8_e4m3fnuz = types.has_Float8_e8m0fnu = 1;
   types.has_Double = types.has_ComplexDouble = (properties.features & TB_FEATURE_FP64) != 0 ? 1 : 0;
   return capability.capability_data.capability_bits;
 }
