@@ -81,6 +81,50 @@ class FlexAttention(unittest.TestCase):
                 )
 
 
+class Scaled(torch.Tensor):
+    """A quantised tensor, as torchao has them: two tensors, and few operators."""
+
+    @staticmethod
+    def __new__(cls, values: torch.Tensor, scale: torch.Tensor) -> "Scaled":
+        return torch.Tensor._make_wrapper_subclass(
+            cls, values.shape, dtype=torch.float32, device=values.device
+        )
+
+    def __init__(self, values: torch.Tensor, scale: torch.Tensor) -> None:
+        self.values_of, self.scale = values, scale
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["values_of", "scale"], None
+
+    @staticmethod
+    def __tensor_unflatten__(tensors, context, size, stride) -> "Scaled":
+        return Scaled(tensors["values_of"], tensors["scale"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None) -> torch.Tensor:
+        aten = torch.ops.aten
+        if function in (aten.detach.default, aten._to_copy.default, aten.clone.default):
+            kwargs = {k: v for k, v in (kwargs or {}).items() if k == "device"}
+            return Scaled(*(function(t, **kwargs) for t in (args[0].values_of, args[0].scale)))
+        if function is aten.t.default:
+            return (args[0].values_of.float() * args[0].scale).t()
+        raise NotImplementedError(f"{function} of a Scaled")
+
+
+class Subclasses(unittest.TestCase):
+    def test_wrappers_come_and_go(self) -> None:
+        torch.manual_seed(1)
+        values, x = torch.randint(-9, 9, (3, 4), dtype=torch.int8), torch.randn(2, 4)
+        layer = nn.Linear(4, 3, bias=False)
+        layer.weight = nn.Parameter(Scaled(values, torch.rand(3, 1)), requires_grad=False)
+        want = layer(x)
+        for place in ("ocl", "cpu", "ocl"):
+            layer.to(place)
+            self.assertEqual(layer.weight.device.type, place)
+            self.assertEqual(layer.weight.values_of.device.type, place)
+            torch.testing.assert_close(layer(x.to(place)).cpu(), want)
+
+
 class DataParallel(unittest.TestCase):
     def test_one_device(self) -> None:
         torch.manual_seed(2)
