@@ -56,6 +56,19 @@ class BitsAndBytes(Case):
         bound = 3 * (x.abs().max() * dense.weight.abs().max() * 64**0.5 / 254).item()
         self.near(out, dense(x).detach(), bound)
 
+    def test_sums_of_bytes_are_exact(self) -> None:
+        """Long rows, whose sums float32 would round."""
+        applied(self, "bitsandbytes")
+        a = torch.randint(100, 128, (3, 5, 8192)).to(torch.int8)
+        b = torch.randint(-128, 128, (9, 8192)).to(torch.int8)
+        b[:4] = 127
+        want = (a.long() @ b.long().t()).int()
+        got = torch.ops.bitsandbytes.int8_linear_matmul(a.to("ocl"), b.to("ocl"))
+        self.assertTrue(torch.equal(got.cpu(), want))
+        out = torch.empty(3, 5, 9, dtype=torch.int32, device="ocl")
+        torch.ops.bitsandbytes.int8_linear_matmul.out(a.to("ocl"), b.to("ocl"), out)
+        self.assertTrue(torch.equal(out.cpu(), want))
+
     def test_optimizers(self) -> None:
         """States of eight bits; the first step begins at zero, and so is that of 32 bits."""
         applied(self, "bitsandbytes")

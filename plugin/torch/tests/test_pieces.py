@@ -187,6 +187,22 @@ class Products(Case):
         got = torch._weight_int8pack_mm(x.to("ocl"), b.t().contiguous().to("ocl"), scales.to("ocl"))
         torch.testing.assert_close(got.cpu().double(), want, rtol=8e-3, atol=1e-2)  # 2^-8
 
+    def test_bytes_by_other_names(self) -> None:
+        """Sums of int32 by way of out_dtype are those of _int_mm, and made by it."""
+        from torch._higher_order_ops.out_dtype import out_dtype
+
+        torch.manual_seed(7)
+        a = torch.randint(100, 128, (17, 8192)).to(torch.int8)
+        b = torch.randint(100, 128, (8192, 9)).to(torch.int8)
+        b[:, ::2] -= 101
+        want = a.long() @ b.long()
+        self.assertGreater(want.max().item(), 2**25)  # float32 has not all of them
+        got = out_dtype(aten.mm.default, torch.int32, a.to("ocl"), b.to("ocl"))
+        self.assertEqual(got.dtype, torch.int32)
+        self.assertTrue(torch.equal(got.cpu().long(), want))
+        self.assertIn("matmul_int8", torch.backends.ocl.last_choices())
+        self.same(lambda x, y: out_dtype(aten.mm.default, torch.int32, x.int(), y.int()), a, b)
+
     def test_linear_combination(self) -> None:
         torch.manual_seed(8)
         self.same(

@@ -30,6 +30,7 @@ def install() -> None:
     _refuse_inductor()
     _promise_fourier_transforms()
     _promise_channels_last()
+    _multiply_bytes()
 
 
 def _on_ocl(value: Any) -> bool:
@@ -235,3 +236,21 @@ def _promise_channels_last() -> None:
     promises.setdefault(aten.pixel_shuffle.default, pixel_shuffle)
     for operator in (aten.reflection_pad2d_backward, aten.replication_pad2d_backward):
         promises.setdefault(operator.default, pad_backward)
+
+
+def _multiply_bytes() -> None:
+    """``out_dtype(mm, int32)`` of int8 is ``_int_mm``; by default it multiplies copies of int32."""
+    try:
+        library = importlib.import_module("torch._higher_order_ops.out_dtype")
+        out_dtype, fallback = library.out_dtype, library.out_dtype_fallback
+        implement = out_dtype.py_impl(torch._C.DispatchKey.PrivateUse1)
+    except (ImportError, AttributeError):  # private names, which a torch version may lack
+        return
+
+    def dense(op: Any, dtype: torch.dtype, *args: Any) -> torch.Tensor:
+        is_bytes = all(isinstance(a, torch.Tensor) and a.dtype == torch.int8 for a in args)
+        if op is torch.ops.aten.mm.default and dtype == torch.int32 and is_bytes:
+            return torch._int_mm(*args)
+        return fallback(op, dtype, *args)
+
+    implement(dense)

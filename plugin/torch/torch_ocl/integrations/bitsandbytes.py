@@ -1,5 +1,6 @@
-"""bitsandbytes: ocl among its devices; 8-bit optimizers; helpers without torch.compile. Its other
-operators are made of PyTorch's own on devices that have no kernels of theirs, ocl among them."""
+"""bitsandbytes: ocl among its devices; 8-bit optimizers; helpers without torch.compile; exact
+products of bytes. Its other operators are made of PyTorch's own on devices that have no kernels
+of theirs, ocl among them."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -29,6 +30,16 @@ def _as_written(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _product_of_bytes(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """``a`` of shape [..., K], ``b`` [N, K]: int32 sums [..., N]."""
+    sums = torch._int_mm(a.reshape(-1, a.shape[-1]), b.t())
+    return sums.view(*a.shape[:-1], b.shape[0])
+
+
+def _write_product_of_bytes(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(_product_of_bytes(a, b))
+
+
 def bitsandbytes(library: ModuleType, patch: Patch) -> None:
     """Changes the whole library, when ``import bitsandbytes`` ends."""
     # transformers refuses quantised models where no device of this set is there.
@@ -40,6 +51,9 @@ def bitsandbytes(library: ModuleType, patch: Patch) -> None:
     kernels = torch.library.Library("bitsandbytes", "IMPL")
     patch.on_undo(kernels._destroy)
     kernels.impl("optimizer_update_8bit_blockwise", update, "PrivateUse1")
+    # That for any device adds the products of bytes as floats, which rounds sums above 2^24.
+    kernels.impl("int8_linear_matmul", _product_of_bytes, "PrivateUse1")
+    kernels.impl("int8_linear_matmul.out", _write_product_of_bytes, "PrivateUse1")
 
 
 APPLY = {"bitsandbytes": bitsandbytes}
