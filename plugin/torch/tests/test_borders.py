@@ -223,6 +223,12 @@ class Distributed(unittest.TestCase):
         self.begin("cpu:gloo,ocl:gloo")
         self.refused()
 
+    def test_helpers_of_tests_are_imported(self) -> None:
+        """As torchao.testing.utils does."""
+        code = "import torch_ocl, torch.testing._internal.distributed._tensor.common_dtensor"
+        result = run(code)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_a_backend_for_ocl_is_asked(self) -> None:
         class Done(dist.Work):
             def wait(self, *_) -> bool:
@@ -239,6 +245,7 @@ class Distributed(unittest.TestCase):
         dist.Backend.register_backend(
             "adding", lambda store, rank, size, _: Adding(rank, size), devices=["ocl"]
         )
+        self.assertEqual(dist.Backend.default_device_backend_map["ocl"], "adding")
         self.begin("cpu:gloo,ocl:adding")
         x = torch.ones(2, device="ocl")
         dist.all_reduce(x)

@@ -31,6 +31,7 @@ def install() -> None:
     _promise_fourier_transforms()
     _promise_channels_last()
     _multiply_bytes()
+    _name_a_collective_backend()
 
 
 def _on_ocl(value: Any) -> bool:
@@ -254,3 +255,28 @@ def _multiply_bytes() -> None:
         return fallback(op, dtype, *args)
 
     implement(dense)
+
+
+def _name_a_collective_backend() -> None:
+    """PyTorch's test helpers, and so torchao's, look up every accelerator's backend as they are
+    imported: Gloo, whose collectives say what to do, until a backend for ocl is registered."""
+    try:
+        backends = importlib.import_module("torch.distributed.distributed_c10d").Backend
+        defaults, register = backends.default_device_backend_map, backends.register_backend
+    except (ImportError, AttributeError):  # a build without torch.distributed
+        return
+    defaults.setdefault("ocl", backends.GLOO)
+
+    @functools.wraps(register)
+    def register_backend(
+        name: str,
+        func: Callable,
+        extended_api: bool = False,
+        devices: str | list[str] | None = None,
+    ) -> None:
+        named = [devices] if isinstance(devices, str) else devices or []
+        if "ocl" in named and defaults.get("ocl") == backends.GLOO:
+            del defaults["ocl"]
+        register(name, func, extended_api, devices)
+
+    backends.register_backend = staticmethod(register_backend)
