@@ -25,6 +25,7 @@ TABLE = (
             "transformers.trainer",
             "transformers.modeling_utils",
             "transformers.pipelines.base",
+            "transformers.cache_utils",
         ),
         "5.20",
         "5.25",

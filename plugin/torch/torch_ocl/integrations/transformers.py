@@ -106,7 +106,43 @@ def pipelines_base(library: ModuleType, patch: Patch) -> None:
     patch.replace(library.Pipeline, "__init__", make)
 
 
+def cache_utils(library: ModuleType, patch: Patch) -> None:
+    """An offloaded cache fetches the next layer on a stream of its own, and asks CUDA for the other
+    one."""
+
+    def make(old: Any) -> Any:
+        def update(
+            self: Any,
+            key_states: torch.Tensor,
+            value_states: torch.Tensor,
+            layer_idx: int,
+            *rest: Any,
+            **more: Any,
+        ) -> Any:
+            if not self.offloading or key_states.device.type != "ocl":
+                return old(self, key_states, value_states, layer_idx, *rest, **more)
+            if self.layer_class_to_replicate is not None:
+                while len(self.layers) <= layer_idx:
+                    self.layers.append(self.layer_class_to_replicate())
+            current = torch.accelerator.current_stream(key_states.device)
+            current.wait_stream(self.prefetch_stream)
+            self.prefetch_stream.wait_stream(current)
+            self.prefetch(layer_idx + 1, self.only_non_sliding)
+            self.offloading = False  # the rest is the update itself
+            try:
+                found = old(self, key_states, value_states, layer_idx, *rest, **more)
+            finally:
+                self.offloading = True
+            self.offload(layer_idx, self.only_non_sliding)
+            return found
+
+        return update
+
+    patch.replace(library.Cache, "update", make)
+
+
 APPLY = {
+    "transformers.cache_utils": cache_utils,
     "transformers.utils.import_utils": import_utils,
     "transformers.training_args": training_args,
     "transformers.trainer": trainer,
