@@ -13,8 +13,8 @@ typedef struct {
 INLINE Cover cover(const PoolParams p, int d, int o) {
   Cover c;
 #if ADAPTIVE
-  c.begin = (long)o * p.in[d] / p.out[d];
-  c.end = ((long)(o + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
+  c.begin = adaptive_begin(p, d, o);
+  c.end = adaptive_end(p, d, o);
   c.count = c.end - c.begin;
 #else
   const int begin = o * p.stride[d] - p.padding[d];

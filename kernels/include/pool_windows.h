@@ -1,6 +1,8 @@
-// The pooling windows that contain a position of the image, along one axis.
+// The pooling windows that contain a position of the image, along one axis, and where the windows of adaptive
+// pooling begin and end.
 #ifndef OCLTENSOR_POOL_WINDOWS_H
 #define OCLTENSOR_POOL_WINDOWS_H
+#include "pool_params.h"
 #include "types.h"
 
 // v / stride, v >= 0. Nearly all strides are 1 or 2, and a division takes 20 instructions.
@@ -13,5 +15,10 @@ INLINE int first_window(int at, int padding, int extent, int stride) {
 }
 INLINE int last_window(int at, int padding, int stride, int outputs) {
   return min(by_stride(at + padding, stride), outputs - 1);
+}
+// The window of output `o` along axis d, in adaptive pooling.
+INLINE int adaptive_begin(const PoolParams p, int d, int o) { return (long)o * p.in[d] / p.out[d]; }
+INLINE int adaptive_end(const PoolParams p, int d, int o) {
+  return ((long)(o + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
 }
 #endif

@@ -1,10 +1,10 @@
 // Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST its
 // lowest value. In row-major order the first of equal elements counts, and the last NaN. A work-item takes
-// output elements, or output rows where CPU_STYLE is 1.
+// output elements, or output rows where CPU_STYLE is 1. ADAPTIVE: windows are those of adaptive pooling.
 #include "types.h"
 #include "self_comparison.h"
 #include "range.h"
-#include "pool_params.h"
+#include "pool_windows.h"
 
 typedef CTYPE(A) T;
 
@@ -14,14 +14,19 @@ INLINE int first_inside(int start, int step) {
 
 INLINE void max_at(const PoolParams p, __global const STYPE(A) *in, __global STYPE(A) *out,
                    __global long *indices, int y, int x, long to) {
+#if ADAPTIVE
+  const int y0 = adaptive_begin(p, 0, y), y1 = adaptive_end(p, 0, y), step_y = 1;
+  const int x0 = adaptive_begin(p, 1, x), x1 = adaptive_end(p, 1, x), step_x = 1;
+#else
   const int top = y * p.stride[0] - p.padding[0], left = x * p.stride[1] - p.padding[1];
-  const int y0 = first_inside(top, p.dilation[0]), x0 = first_inside(left, p.dilation[1]);
-  const int y1 = min(top + p.kernel_size[0] * p.dilation[0], p.in[0]);
-  const int x1 = min(left + p.kernel_size[1] * p.dilation[1], p.in[1]);
+  const int step_y = p.dilation[0], step_x = p.dilation[1];
+  const int y0 = first_inside(top, step_y), y1 = min(top + p.kernel_size[0] * step_y, p.in[0]);
+  const int x0 = first_inside(left, step_x), x1 = min(left + p.kernel_size[1] * step_x, p.in[1]);
+#endif
   T best = LOWEST;
   int at = y0 < y1 && x0 < x1 ? y0 * p.in[1] + x0 : 0;
-  for (int iy = y0; iy < y1; iy += p.dilation[0])
-    for (int ix = x0; ix < x1; ix += p.dilation[1]) {
+  for (int iy = y0; iy < y1; iy += step_y)
+    for (int ix = x0; ix < x1; ix += step_x) {
       const T v = LOAD(A, in, iy * p.in[1] + ix);
       if (v > best || v != v) {
         best = v;

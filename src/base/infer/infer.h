@@ -120,6 +120,7 @@ Specs native_layer_norm_backward(const Args& args);
 // pool.cpp
 Specs adaptive_avg_pool2d(const Args& args);
 Specs adaptive_avg_pool2d_backward(const Args& args);
+Specs adaptive_max_pool2d(const Args& args);
 Specs avg_pool2d(const Args& args);
 Specs avg_pool2d_backward(const Args& args);
 Specs max_pool2d_with_indices(const Args& args);

@@ -33,9 +33,8 @@ void check_divisor(const Args& args) {
         args.schema().full_name());
 }
 
-}  // namespace
-
-Specs adaptive_avg_pool2d(const Args& args) {
+// Checks the input of adaptive pooling and returns the shape after it.
+Dims adaptive(const Args& args) {
   const auto self = args.tensor(Arg::self);
   check_floating(args, self);
   check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
@@ -44,10 +43,17 @@ Specs adaptive_avg_pool2d(const Args& args) {
   Dims sizes = self.sizes();
   check(sizes[sizes.size() - 1] > 0 && sizes[sizes.size() - 2] > 0 && output[0] >= 0 &&
             output[1] >= 0,
-        "_adaptive_avg_pool2d: cannot pool shape {} to {}", to_string(sizes), to_string(output));
+        "{}: cannot pool shape {} to {}", args.schema().full_name(), to_string(sizes),
+        to_string(output));
   sizes[sizes.size() - 2] = output[0];
   sizes[sizes.size() - 1] = output[1];
-  return {spec(self.dtype(), sizes)};
+  return sizes;
+}
+
+}  // namespace
+
+Specs adaptive_avg_pool2d(const Args& args) {
+  return {spec(args.tensor(Arg::self).dtype(), adaptive(args))};
 }
 
 Specs adaptive_avg_pool2d_backward(const Args& args) {
@@ -60,6 +66,11 @@ Specs adaptive_avg_pool2d_backward(const Args& args) {
         to_string(grad.sizes()), to_string(self.sizes()));
   check_same_type(args, grad, self);
   return {spec(self.dtype(), self.sizes())};
+}
+
+Specs adaptive_max_pool2d(const Args& args) {
+  const Dims sizes = adaptive(args);
+  return {spec(args.tensor(Arg::self).dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
 Specs avg_pool2d(const Args& args) {

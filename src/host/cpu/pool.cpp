@@ -188,6 +188,40 @@ void adaptive_avg_pool_backward(const CpuCall& call) {
                                           Image(call.args.tensor(Arg::grad_output).sizes())));
 }
 
+// ---- maxima of adaptive windows
+
+template <typename T>
+void adaptive_max(const View& self, const Image& to, std::vector<T>& values,
+                  std::vector<int64_t>& indices) {
+  const Image from(self.sizes);
+  const auto in = read<T>(self);
+  const Average a = adaptive_average(from, to);
+  for (int64_t p = 0; p < from.planes; ++p)
+    for (const Range& rows : a.rows)
+      for (const Range& columns : a.columns) {
+        const T* const plane = in.data() + p * from.area();
+        int64_t best = rows.begin * from.width + columns.begin;
+        for (int64_t y = rows.begin; y < rows.end; ++y)
+          for (int64_t x = columns.begin; x < columns.end; ++x) {
+            const int64_t at = y * from.width + x;
+            if (plane[at] > plane[best] || plane[at] != plane[at]) best = at;
+          }
+        values.push_back(plane[best]);
+        indices.push_back(best);
+      }
+}
+
+void adaptive_max_pool(const CpuCall& call) {
+  const View self = call.args.tensor(Arg::self);
+  with_compute(self.type, [&]<typename T>(T) {
+    std::vector<T> values;
+    std::vector<int64_t> indices;
+    adaptive_max(self, Image(call.specs[0].sizes), values, indices);
+    write(call.out(0), values);
+    write(call.out(1), indices);
+  });
+}
+
 // ---- windows of one size that begin at random places, drawn from a number per plane and dimension
 
 // Every step is rounded to the samples' type, so that the result is truncated as on other backends.
@@ -245,6 +279,7 @@ void fractional_max_pool(const CpuCall& call) {
 constexpr CpuOperator kOperators[] = {
     {"max_pool2d_with_indices.out", max_pool},
     {"max_pool2d_with_indices_backward.grad_input", max_pool_backward},
+    {"adaptive_max_pool2d.out", adaptive_max_pool},
     {"avg_pool2d.out", avg_pool},
     {"avg_pool2d_backward.grad_input", avg_pool_backward},
     {"_adaptive_avg_pool2d.out", adaptive_avg_pool},

@@ -85,11 +85,11 @@ void windowed(Case& c, Draw& draw, bool max, bool backward) {
   if (max) c.set("indices", draw.place(positions(draw, w, in, out)));
 }
 
-void adaptive(Case& c, Draw& draw, bool backward) {
+void adaptive(Case& c, Draw& draw, bool backward, bool max) {
   const Dims in = image(draw);
   Dims out = in;
   for (size_t d = in.size() - 2; d < in.size(); ++d) out[d] = draw.rng.range(1, 9);
-  c.set("self", draw.tensor(c.dtype, in));
+  c.set("self", draw.tensor(c.dtype, in, max ? Domain{-9, 9, 0.5, true, true} : Domain{}));
   if (backward)
     c.set("grad_output", draw.tensor(c.dtype, out));
   else
@@ -128,15 +128,15 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   const std::string& n = op.schema.name;
   const bool max = n.starts_with("max_");
   const bool backward = n.ends_with("backward");
-  if (n.starts_with("_adaptive"))
-    adaptive(c, draw, backward);
+  const bool exactly = (max || n == "adaptive_max_pool2d") && !backward;
+  if (n.starts_with("_adaptive") || n.starts_with("adaptive"))
+    adaptive(c, draw, backward, exactly);
   else
     windowed(c, draw, max, backward);
   c.tolerance = {
-      max && !backward
-          ? exact()
-          : Tolerance{Scale::Largest, 4, 32, 1, nullptr,
-                      "a sum over the windows of one place, 32 at most in these shapes"}};
+      exactly ? exact()
+              : Tolerance{Scale::Largest, 4, 32, 1, nullptr,
+                          "a sum over the windows of one place, 32 at most in these shapes"}};
   return c;
 }
 

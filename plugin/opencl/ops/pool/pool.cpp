@@ -1,5 +1,5 @@
-// max_pool2d_with_indices, avg_pool2d, _adaptive_avg_pool2d and their gradients, over row-major
-// planes.
+// max_pool2d_with_indices, adaptive_max_pool2d, avg_pool2d, _adaptive_avg_pool2d and gradients,
+// over row-major planes.
 #include "pool.h"
 
 #include <algorithm>
@@ -85,6 +85,7 @@ struct Traits {
 struct MaxPool {
   TensorView out, indices, in;
   PoolParams p;
+  bool adaptive;
 };
 
 // The buffer of pool_max_cpu.cl holds padding, a row, and the elements that a vector reads past the
@@ -95,6 +96,7 @@ const char* refuse_max_rows(const OpCall&, const MaxPool& pool) {
   const PoolParams& p = pool.p;
   const int64_t reach =
       int64_t{p.stride[1]} * (p.out[1] + 32) + int64_t{p.kernel_size[1]} * p.dilation[1];
+  if (pool.adaptive) return "windows have several sizes";
   if (!is_floating(type) || type == DType::Float64) return "it is for floats of 16 and 32 bits";
   if (p.stride[1] > 2) return "the stride is above 2";
   return reach <= kWidth && p.in[1] + p.padding[1] <= kWidth ? nullptr : "rows are too long";
@@ -117,7 +119,7 @@ void run_max_rows(const OpCall& call, const MaxPool& pool) {
 void run_max_windows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
-  d.set(define::LOWEST, lowest(pool.in.dtype()));
+  d.set(define::LOWEST, lowest(pool.in.dtype())).set(define::ADAPTIVE, pool.adaptive);
   launch_max(call, pool, kernels::pool::pool_max::max_pool, d,
              by_style(call, elements / pool.p.out[1], elements));
 }
@@ -139,6 +141,7 @@ MaxAlgorithms& max_algorithms() {
   return list;
 }
 
+template <bool adaptive>
 void max_pool(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
@@ -146,11 +149,11 @@ void max_pool(OpCall& call) {
     unsupported(TB_REASON_DTYPE, "max_pool2d is not supported for bool");
   const PoolParams p = params_for(call, self, call.out(0));
   call.accept();
-  if (!call.wants(0)) return;
+  if (!call.wants(0) || call.out(0).numel() == 0) return;
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  max_algorithms().run(call, {out.view(), indices.view(), in.view(), p});
+  max_algorithms().run(call, {out.view(), indices.view(), in.view(), p, adaptive});
   out.finish();
   indices.finish();
 }
@@ -308,7 +311,8 @@ void adaptive_avg_pool_backward(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"max_pool2d_with_indices.out", max_pool},
+    {"max_pool2d_with_indices.out", max_pool<false>},
+    {"adaptive_max_pool2d.out", max_pool<true>},
     {"max_pool2d_with_indices_backward.grad_input", max_pool_backward},
     {"avg_pool2d.out", avg_pool},
     {"avg_pool2d_backward.grad_input", avg_pool_backward},

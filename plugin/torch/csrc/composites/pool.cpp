@@ -31,6 +31,15 @@ Tensor in_volume_format_of(const Tensor& self, const Tensor& result) {
   return self.dim() == 5 ? in_format_of(self, result) : result;
 }
 
+// Where the maxima are in volumes of `size`, from their places in planes (`flat`: [n * depth, 1,
+// oh, ow]), and from the places of the greatest of these over depth (`best`: [n, 1, od, oh * ow]).
+Tensor place_in_volume(const Tensor& flat, const Tensor& best, std::array<int64_t, 3> size) {
+  const int64_t n = best.size(0), area = best.size(3), deep = best.size(2);
+  const Tensor place = best.reshape({n, deep * area});
+  const Tensor in_plane = flat.reshape({n, size[0] * area}).gather(1, place);
+  return at::floor_divide(place, area) * (size[1] * size[2]) + in_plane;
+}
+
 Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
                IntArrayRef dilation, bool ceil_mode) {
   TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
@@ -49,12 +58,10 @@ Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntAr
   const Tensor stacked = columns(as_volume(flat, self, d, oh, ow));
   auto [best, best_at] =
       at::max_pool2d_with_indices(stacked, {k[0], 1}, {s[0], 1}, {p[0], 0}, {l[0], 1}, ceil_mode);
-  const int64_t od = best.size(2), n = best.size(0);
-  const Tensor place = best_at.reshape({n, od * oh * ow});
-  const Tensor in_plane = flat_at.reshape({n, d * oh * ow}).gather(1, place);
-  const Tensor depth = at::floor_divide(place, oh * ow);
+  const int64_t od = best.size(2);
+  const Tensor place = place_in_volume(flat_at, best_at, {d, h, w});
   return {in_volume_format_of(self, as_volume(best, self, od, oh, ow)),
-          in_volume_format_of(self, as_volume(depth * (h * w) + in_plane, self, od, oh, ow))};
+          in_volume_format_of(self, as_volume(place, self, od, oh, ow))};
 }
 
 // Adds gradients of maxima to the places that the indices name, in the last `dims` dimensions.
@@ -74,33 +81,30 @@ Tensor max_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef, IntA
   return in_volume_format_of(self, to_places(grad, self, indices, 3));
 }
 
-// By how many elements ATen's average pooling divides each window of one dimension.
-Indices counts(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
-               bool with_padding) {
-  Indices result;
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t start = i * stride - padding;
-    const int64_t end = std::min(start + kernel, size + padding);
-    result.push_back(with_padding ? end - start
-                                  : std::min(end, size) - std::max<int64_t>(start, 0));
-  }
-  return result;
-}
-
+// An average over a volume is that over planes, and over depth of these. What a window counts is
+// the product of what it counts along each dimension, so each step divides by its own. Integers,
+// and sums with a given divisor, are divided once.
 struct Average {
   Indices k, s, p;
-  bool ceil_mode;
+  bool ceil_mode, with_padding;
+  std::optional<int64_t> of_planes, of_depth;  // divisors
 };
 
-Tensor divisor(const Average& a, const Tensor& self, IntArrayRef out, bool with_padding,
-               std::optional<int64_t> given) {
-  if (given.has_value()) return at::full({1, 1, 1}, static_cast<double>(*given), self.options());
-  const Indices d = counts(self.size(-3), out[0], a.k[0], a.s[0], a.p[0], with_padding);
-  const Indices h = counts(self.size(-2), out[1], a.k[1], a.s[1], a.p[1], with_padding);
-  const Indices w = counts(self.size(-1), out[2], a.k[2], a.s[2], a.p[2], with_padding);
-  const Tensor product =
-      at::tensor(d).view({-1, 1, 1}) * at::tensor(h).view({-1, 1}) * at::tensor(w);
-  return product.to(self.scalar_type()).to(self.device());
+Average average_of(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                   bool ceil_mode, bool with_padding, std::optional<int64_t> given) {
+  Average a{three(kernel), three(stride, kernel), three(padding), ceil_mode, with_padding, {}, {}};
+  const bool once = given.has_value() || !self.is_floating_point();
+  if (once) a.of_planes = 1, a.of_depth = given.value_or(1);
+  return a;
+}
+
+// By how many elements average pooling divides each window of one dimension.
+Tensor counts(const Average& a, size_t dim, int64_t size, int64_t out, const Tensor& like) {
+  const int64_t padding = a.p[dim];
+  const Tensor start =
+      at::arange(out, like.options().dtype(at::kLong)).mul_(a.s[dim]).sub_(padding);
+  const Tensor end = start.add(a.k[dim]).clamp_max_(size + padding);
+  return a.with_padding ? end.sub_(start) : end.clamp_max_(size).sub_(start.clamp_min_(0));
 }
 
 // Steps are put together in float: in 16 bits sums overflow, and each step rounds again.
@@ -114,17 +118,20 @@ Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, In
     return at::avg_pool3d(self.to(at::kFloat), kernel, stride, padding, ceil_mode, with_padding,
                           given)
         .to(self.scalar_type());
-  const Average a{three(kernel), three(stride, kernel), three(padding), ceil_mode};
+  const Average a = average_of(self, kernel, stride, padding, ceil_mode, with_padding, given);
   const Tensor flat = at::avg_pool2d(planes(self), {a.k[1], a.k[2]}, {a.s[1], a.s[2]},
-                                     {a.p[1], a.p[2]}, ceil_mode, true, 1);
-  const int64_t oh = flat.size(2), ow = flat.size(3);
-  const Tensor stacked = columns(as_volume(flat, self, self.size(-3), oh, ow));
-  const Tensor sums =
-      at::avg_pool2d(stacked, {a.k[0], 1}, {a.s[0], 1}, {a.p[0], 0}, ceil_mode, true, 1);
+                                     {a.p[1], a.p[2]}, ceil_mode, with_padding, a.of_planes);
+  const int64_t d = self.size(-3), oh = flat.size(2), ow = flat.size(3);
+  const Tensor stacked = columns(as_volume(flat, self, d, oh, ow));
+  const Tensor sums = at::avg_pool2d(stacked, {a.k[0], 1}, {a.s[0], 1}, {a.p[0], 0}, ceil_mode,
+                                     with_padding, a.of_depth);
   const int64_t od = sums.size(2);
-  const Tensor counted = divisor(a, self, {od, oh, ow}, with_padding, given);
   const Tensor whole = as_volume(sums, self, od, oh, ow);
-  return self.is_floating_point() ? whole / counted : whole.div(counted, "trunc");
+  if (self.is_floating_point() || given.has_value()) return whole;
+  const Tensor counted = counts(a, 0, d, od, self).view({-1, 1, 1}) *
+                         counts(a, 1, self.size(-2), oh, self).view({-1, 1}) *
+                         counts(a, 2, self.size(-1), ow, self);
+  return whole.div(counted, "trunc");
 }
 
 Tensor avg_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
@@ -134,16 +141,14 @@ Tensor avg_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef kerne
     return avg_pool3d_back(grad.to(at::kFloat), self.to(at::kFloat), kernel, stride, padding,
                            ceil_mode, with_padding, given)
         .to(self.scalar_type());
-  const Average a{three(kernel), three(stride, kernel), three(padding), ceil_mode};
+  const Average a = average_of(self, kernel, stride, padding, ceil_mode, with_padding, given);
   const int64_t d = self.size(-3), oh = grad.size(-2), ow = grad.size(-1);
-  const Tensor sums =
-      grad / divisor(a, self, grad.sizes().slice(grad.dim() - 3), with_padding, given);
-  const Tensor middle = at::empty({columns(sums).size(0), 1, d, oh * ow}, self.options());
-  const Tensor flat = at::avg_pool2d_backward(columns(sums), middle, {a.k[0], 1}, {a.s[0], 1},
-                                              {a.p[0], 0}, ceil_mode, true, 1);
+  const Tensor middle = at::empty({columns(grad).size(0), 1, d, oh * ow}, self.options());
+  const Tensor flat = at::avg_pool2d_backward(columns(grad), middle, {a.k[0], 1}, {a.s[0], 1},
+                                              {a.p[0], 0}, ceil_mode, with_padding, a.of_depth);
   return at::avg_pool2d_backward(planes(as_volume(flat, self, d, oh, ow)), planes(self),
                                  {a.k[1], a.k[2]}, {a.s[1], a.s[2]}, {a.p[1], a.p[2]}, ceil_mode,
-                                 true, 1)
+                                 with_padding, a.of_planes)
       .view(self.sizes());
 }
 
@@ -171,37 +176,14 @@ Tensor adaptive_avg_pool3d_back(const Tensor& grad, const Tensor& self) {
       .view(self.sizes());
 }
 
-// Maxima along one dimension in adaptive windows. `places` are the flat indices of the values, and
-// are selected with them.
-void adaptive_max_along(Tensor& values, Tensor& places, int64_t dim, int64_t out) {
-  const int64_t in = values.size(dim);
-  int64_t widest = 1;
-  const auto start = [&](int64_t i) { return i * in / out; };
-  const auto end = [&](int64_t i) { return ((i + 1) * in + out - 1) / out; };
-  for (int64_t i = 0; i < out; ++i) widest = std::max(widest, end(i) - start(i));
-  Indices selected;  // shorter windows repeat their last element
-  for (int64_t i = 0; i < out; ++i)
-    for (int64_t k = 0; k < widest; ++k) selected.push_back(std::min(start(i) + k, end(i) - 1));
-  const Tensor index = upload(selected, values);
-  auto [best, at] =
-      values.index_select(dim, index).unflatten(dim, {out, widest}).max(dim + 1, true);
-  places = places.index_select(dim, index)
-               .unflatten(dim, {out, widest})
-               .gather(dim + 1, at)
-               .squeeze(dim + 1);
-  values = best.squeeze(dim + 1);
-}
-
-Two adaptive_max_pool(const Tensor& self, IntArrayRef size) {
-  const auto dims = static_cast<int64_t>(size.size());
-  const int64_t first = self.dim() - dims;
-  Tensor values = self;
-  Tensor places =
-      at::arange(c10::multiply_integers(self.sizes().slice(first)), self.options().dtype(at::kLong))
-          .view(self.sizes().slice(first))
-          .expand(self.sizes());
-  for (int64_t d = dims - 1; d >= 0; --d) adaptive_max_along(values, places, first + d, size[d]);
-  return {values, places};
+// Maxima of planes, and over depth of these, as max_pool3d.
+Two adaptive_max_pool3d(const Tensor& self, IntArrayRef size) {
+  const int64_t d = self.size(-3), h = self.size(-2), w = self.size(-1);
+  const auto [flat, flat_at] = at::adaptive_max_pool2d(planes(self), {size[1], size[2]});
+  const Tensor stacked = columns(as_volume(flat, self, d, size[1], size[2]));
+  const auto [best, best_at] = at::adaptive_max_pool2d(stacked, {size[0], size[1] * size[2]});
+  return {as_volume(best, self, size[0], size[1], size[2]),
+          as_volume(place_in_volume(flat_at, best_at, {d, h, w}), self, size[0], size[1], size[2])};
 }
 
 template <int64_t dims>
@@ -227,8 +209,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_adaptive_avg_pool3d", TORCH_FN(adaptive_avg_pool3d));
   register_out<adaptive_avg_pool3d>(m, "adaptive_avg_pool3d.out");
   m.impl("_adaptive_avg_pool3d_backward", TORCH_FN(adaptive_avg_pool3d_back));
-  register_out<adaptive_max_pool>(m, "adaptive_max_pool2d.out");
-  register_out<adaptive_max_pool>(m, "adaptive_max_pool3d.out");
+  register_out<adaptive_max_pool3d>(m, "adaptive_max_pool3d.out");
   m.impl("fractional_max_pool2d_backward", TORCH_FN(fractional_max_pool_back<2>));
   register_out<fractional_max_pool_back<2>>(m, "fractional_max_pool2d_backward.grad_input");
   m.impl("fractional_max_pool3d_backward", TORCH_FN(fractional_max_pool_back<3>));
