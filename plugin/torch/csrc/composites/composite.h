@@ -11,12 +11,6 @@
 
 namespace torch_ocl {
 
-// Uploads host numbers to a tensor on the device of `like`.
-template <typename T>
-at::Tensor upload(const std::vector<T>& values, const at::Tensor& like) {
-  return at::tensor(values).to(like.device());
-}
-
 inline at::Tensor at_least_1d(const at::Tensor& tensor) {
   return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor;
 }

@@ -1,4 +1,6 @@
 // Constructors and counts: indices of triangles, bincount.
+#include <ATen/native/TensorFactories.h>
+
 #include "composite.h"
 
 namespace torch_ocl {
@@ -14,7 +16,10 @@ Tensor triangle(int64_t rows, int64_t columns, int64_t offset, bool lower,
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "only support layout=torch.strided");
   const auto options = at::TensorOptions(device.value_or(at::kPrivateUse1));
   const Tensor all = at::ones({rows, columns}, options.dtype(at::kBool));
-  const Tensor found = (lower ? all.tril(offset) : all.triu(offset)).nonzero();
+  offset = std::clamp(offset, -rows - 1, columns + 1);
+  const int64_t below = at::native::get_tril_size(rows, columns, lower ? offset : offset - 1);
+  const Tensor found = at::nonzero_static(lower ? all.tril(offset) : all.triu(offset),
+                                          lower ? below : rows * columns - below);
   return found.t().to(type.value_or(at::kLong)).contiguous();
 }
 Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset,

@@ -141,11 +141,12 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
               mask.scalar_type());
   const at::Tensor chosen = mask.expand(self.sizes());
   if (self.numel() == 0) return self;
-  const at::Tensor rank = chosen.reshape({-1}).cumsum(0);
-  const bool enough = source.numel() >= self.numel() || rank[-1].item<int64_t>() <= source.numel();
-  TORCH_CHECK(enough, "Number of elements of source < number of ones in mask");
-  if (source.numel() == 0) return self;
-  const at::Tensor from = rank.sub_(1).clamp_min_(0);
+  if (source.numel() == 0) {
+    TORCH_CHECK(!chosen.any().item<bool>(), "Number of elements of source < number of ones in mask");
+    return self;
+  }
+  // Where the source has fewer elements than are chosen, the device reports the index.
+  const at::Tensor from = chosen.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0);
   const at::Tensor picked = source.reshape({-1}).index_select(0, from).view(self.sizes());
   return self.copy_(at::where(chosen, picked, self));
 }
@@ -153,10 +154,20 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
 at::Tensor nonzero_static(const at::Tensor& self, c10::SymInt size, int64_t fill) {
   const int64_t count = plain(size);
   TORCH_CHECK(count >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  const at::Tensor found = self.nonzero();
-  at::Tensor result = at::full({count, self.dim()}, fill, self.options().dtype(at::kLong));
-  const int64_t both = std::min(count, found.size(0));
-  if (both > 0 && self.dim() > 0) result.narrow(0, 0, both).copy_(found.narrow(0, 0, both));
+  const auto numbers = self.options().dtype(at::kLong);
+  if (self.dim() == 0 || self.numel() == 0) return at::full({count, self.dim()}, fill, numbers);
+  at::Tensor result = at::empty({count, self.dim()}, numbers);
+  if (count == 0) return result;
+  // The k-th true element is the first before and at which there are k of them.
+  const at::Tensor rank = self.to(at::kBool).reshape({-1}).cumsum(0);
+  const at::Tensor place = at::searchsorted(rank, at::arange(1, count + 1, numbers));
+  const at::Tensor exists = place.lt(self.numel());
+  int64_t step = self.numel();
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    step /= self.size(d);
+    const at::Tensor coordinate = place.floor_divide(step).remainder_(self.size(d));
+    result.select(1, d).copy_(at::where(exists, coordinate, fill));
+  }
   return result;
 }
 

@@ -1,28 +1,65 @@
-// Padding by reflection and replication, and sliding blocks as columns (im2col). Forward selects
-// along each dimension, backward adds to the selected places.
+// Padding by reflection and replication, and sliding blocks as columns (im2col). Nothing is sent to
+// the device: padding joins pieces of the tensor, and its gradient adds them where they came from.
 #include "composite.h"
 
 namespace torch_ocl {
 namespace {
 
 using at::Tensor;
-using Indices = std::vector<int64_t>;
 
-Indices reflected(int64_t size, int64_t before, int64_t after) {
-  Indices places;
-  for (int64_t i = -before; i < size + after; ++i)
-    places.push_back(i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i);
-  return places;
+// Along one dimension the padded tensor has an element for each place from -before to size + after:
+// those before the tensor, those of the tensor (without what negative padding cuts off), and those
+// after it.
+struct Range {
+  int64_t begin, end;
+  int64_t length() const { return std::max<int64_t>(end - begin, 0); }
+};
+struct Pieces {
+  int64_t size;
+  Range before, within, after;
+};
+Pieces pieces_of(int64_t size, int64_t before, int64_t after) {
+  const int64_t first = -before, last = size + after;
+  return {size,
+          {first, std::min<int64_t>(0, last)},
+          {std::max<int64_t>(0, first), std::min(size, last)},
+          {std::max(size, first), last}};
 }
 
-Indices replicated(int64_t size, int64_t before, int64_t after) {
-  Indices places;
-  for (int64_t i = -before; i < size + after; ++i)
-    places.push_back(std::clamp<int64_t>(i, 0, size - 1));
-  return places;
+// What stands at places beyond an end: the elements mirrored at it, or the end itself.
+Tensor beyond(const Tensor& self, int64_t dim, const Pieces& p, const Range& places,
+              bool reflects) {
+  const bool is_before = places.begin < 0;
+  if (!reflects) {
+    std::vector<int64_t> sizes = self.sizes().vec();
+    sizes[static_cast<size_t>(dim)] = places.length();
+    return self.narrow(dim, is_before ? 0 : p.size - 1, 1).expand(sizes);
+  }
+  const int64_t first = (is_before ? 0 : 2 * (p.size - 1)) - (places.end - 1);
+  return self.narrow(dim, first, places.length()).flip(dim);
 }
 
-using Places = Indices (*)(int64_t size, int64_t before, int64_t after);
+Tensor padded_along(const Tensor& self, int64_t dim, const Pieces& p, bool reflects) {
+  std::vector<Tensor> parts;
+  if (p.before.length() > 0) parts.push_back(beyond(self, dim, p, p.before, reflects));
+  if (p.within.length() > 0) parts.push_back(self.narrow(dim, p.within.begin, p.within.length()));
+  if (p.after.length() > 0) parts.push_back(beyond(self, dim, p, p.after, reflects));
+  return parts.size() == 1 ? parts[0] : at::cat(parts, dim);
+}
+
+// The gradient at places beyond an end is added where the elements came from.
+void add_beyond(const Tensor& result, const Tensor& grad, int64_t dim, const Pieces& p,
+                const Range& places, bool reflects) {
+  if (places.length() == 0) return;
+  const bool is_before = places.begin < 0;
+  const Tensor part = grad.narrow(dim, places.begin - p.before.begin, places.length());
+  if (!reflects) {
+    result.narrow(dim, is_before ? 0 : p.size - 1, 1).add_(part.sum(dim, true));
+    return;
+  }
+  const int64_t first = (is_before ? 0 : 2 * (p.size - 1)) - (places.end - 1);
+  result.narrow(dim, first, places.length()).add_(part.flip(dim));
+}
 
 // ATen's checks, for the forms whose checks ATen leaves to the kernel; the last `dims` dimensions
 // are padded.
@@ -43,57 +80,66 @@ void check(const Tensor& self, at::IntArrayRef padding, int64_t dims, bool refle
   }
 }
 
-template <int64_t dims, auto& places, bool reflects>
+template <int64_t dims, bool reflects>
 Tensor pad(const Tensor& self, c10::SymIntArrayRef symbolic) {
   const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(symbolic);
   check(self, padding, dims, reflects);
   Tensor result = self;
   for (int64_t k = 0; k < dims; ++k) {
     if (padding[2 * k] == 0 && padding[2 * k + 1] == 0) continue;
-    const Indices at = places(self.size(-1 - k), padding[2 * k], padding[2 * k + 1]);
-    result = result.index_select(-1 - k, upload(at, self));
+    const int64_t dim = self.dim() - 1 - k;
+    const Pieces p = pieces_of(self.size(dim), padding[2 * k], padding[2 * k + 1]);
+    result = padded_along(result, dim, p, reflects);
   }
-  if (result.is_same(self)) return self.clone();
+  if (result.is_alias_of(self)) result = result.clone(at::MemoryFormat::Contiguous);
   return dims == 2 ? in_format_of(self, result) : result;
 }
 
-template <int64_t dims, auto& places, bool reflects>
+template <int64_t dims, bool reflects>
 Tensor pad_backward(const Tensor& grad, const Tensor& self, c10::SymIntArrayRef symbolic) {
   const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(symbolic);
   check(self, padding, dims, reflects);
   Tensor result = grad;
   for (int64_t k = 0; k < dims; ++k) {
-    const int64_t size = self.size(-1 - k);
-    TORCH_CHECK(grad.size(-1 - k) == size + padding[2 * k] + padding[2 * k + 1],
-                "grad_output has size ", grad.sizes(), ", which is not that of input ",
-                self.sizes(), " padded by ", padding);
-    if (padding[2 * k] == 0 && padding[2 * k + 1] == 0) continue;
-    const Indices at = places(size, padding[2 * k], padding[2 * k + 1]);
+    const int64_t dim = self.dim() - 1 - k, before = padding[2 * k], after = padding[2 * k + 1];
+    const int64_t size = self.size(dim);
+    TORCH_CHECK(grad.size(dim) == size + before + after, "grad_output has size ", grad.sizes(),
+                ", which is not that of input ", self.sizes(), " padded by ", padding);
+    if (before == 0 && after == 0) continue;
+    const Pieces p = pieces_of(size, before, after);
     std::vector<int64_t> sizes = result.sizes().vec();
-    sizes[sizes.size() - 1 - k] = size;
-    result = at::zeros(sizes, grad.options()).index_add(-1 - k, upload(at, self), result);
+    sizes[static_cast<size_t>(dim)] = size;
+    const bool is_whole = p.within.length() == size;
+    const Tensor sum =
+        is_whole ? at::empty(sizes, grad.options()) : at::zeros(sizes, grad.options());
+    if (p.within.length() > 0)
+      sum.narrow(dim, p.within.begin, p.within.length())
+          .copy_(result.narrow(dim, p.within.begin + before, p.within.length()));
+    add_beyond(sum, result, dim, p, p.before, reflects);
+    add_beyond(sum, result, dim, p, p.after, reflects);
+    result = sum;
   }
   if (result.is_same(grad)) result = grad.clone();
   return dims == 2 ? in_format_of(self, result) : result;
 }
 
-constexpr auto& reflection_pad1d = pad<1, reflected, true>;
-constexpr auto& reflection_pad2d = pad<2, reflected, true>;
-constexpr auto& reflection_pad3d = pad<3, reflected, true>;
-constexpr auto& replication_pad1d = pad<1, replicated, false>;
-constexpr auto& replication_pad2d = pad<2, replicated, false>;
-constexpr auto& replication_pad3d = pad<3, replicated, false>;
-constexpr auto& reflection_pad1d_back = pad_backward<1, reflected, true>;
-constexpr auto& reflection_pad2d_back = pad_backward<2, reflected, true>;
-constexpr auto& reflection_pad3d_back = pad_backward<3, reflected, true>;
-constexpr auto& replication_pad1d_back = pad_backward<1, replicated, false>;
-constexpr auto& replication_pad2d_back = pad_backward<2, replicated, false>;
-constexpr auto& replication_pad3d_back = pad_backward<3, replicated, false>;
+constexpr auto& reflection_pad1d = pad<1, true>;
+constexpr auto& reflection_pad2d = pad<2, true>;
+constexpr auto& reflection_pad3d = pad<3, true>;
+constexpr auto& replication_pad1d = pad<1, false>;
+constexpr auto& replication_pad2d = pad<2, false>;
+constexpr auto& replication_pad3d = pad<3, false>;
+constexpr auto& reflection_pad1d_back = pad_backward<1, true>;
+constexpr auto& reflection_pad2d_back = pad_backward<2, true>;
+constexpr auto& reflection_pad3d_back = pad_backward<3, true>;
+constexpr auto& replication_pad1d_back = pad_backward<1, false>;
+constexpr auto& replication_pad2d_back = pad_backward<2, false>;
+constexpr auto& replication_pad3d_back = pad_backward<3, false>;
 
-// One dimension of im2col: the place of each tap of each block in the padded input, tap-major.
+// One dimension of im2col: taps of a block that are `dilation` apart, blocks that are `stride`
+// apart, in the padded input.
 struct Taps {
-  Indices places;
-  int64_t kernel, blocks, padded;
+  int64_t kernel, dilation, blocks, stride, padded;
 };
 
 Taps taps(int64_t size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
@@ -103,10 +149,15 @@ Taps taps(int64_t size, int64_t kernel, int64_t dilation, int64_t padding, int64
   const int64_t room = padded - (dilation * (kernel - 1) + 1);
   TORCH_CHECK(room >= 0, "a sliding block of ", kernel, " by dilation ", dilation,
               " does not fit into ", padded, " elements");
-  Taps result{{}, kernel, room / stride + 1, padded};
-  for (int64_t k = 0; k < kernel; ++k)
-    for (int64_t b = 0; b < result.blocks; ++b) result.places.push_back(k * dilation + b * stride);
-  return result;
+  return {kernel, dilation, room / stride + 1, stride, padded};
+}
+
+// The place of each tap of each block, tap-major, made on the device of `like`.
+Tensor places(const Taps& t, const Tensor& like) {
+  const auto numbers = like.options().dtype(at::kLong);
+  const Tensor tap = at::arange(0, t.kernel * t.dilation, t.dilation, numbers);
+  const Tensor block = at::arange(0, t.blocks * t.stride, t.stride, numbers);
+  return tap.unsqueeze(1).add(block).reshape({-1});
 }
 
 Tensor im2col(const Tensor& self, at::IntArrayRef kernel, at::IntArrayRef dilation,
@@ -120,12 +171,13 @@ Tensor im2col(const Tensor& self, at::IntArrayRef kernel, at::IntArrayRef dilati
   const Taps h = taps(self.size(2), kernel[0], dilation[0], padding[0], stride[0]);
   const Taps w = taps(self.size(3), kernel[1], dilation[1], padding[1], stride[1]);
   const Tensor padded =
-      at::constant_pad_nd(self, {padding[1], padding[1], padding[0], padding[0]}, 0);
+      at::constant_pad_nd(self, {padding[1], padding[1], padding[0], padding[0]}, 0).contiguous();
   const int64_t n = self.size(0), c = self.size(1);
-  return padded.index_select(2, upload(h.places, self))
-      .index_select(3, upload(w.places, self))
-      .view({n, c, h.kernel, h.blocks, w.kernel, w.blocks})
-      .transpose(3, 4)
+  const at::IntArrayRef step = padded.strides();
+  return padded
+      .as_strided({n, c, h.kernel, w.kernel, h.blocks, w.blocks},
+                  {step[0], step[1], h.dilation * step[2], w.dilation * step[3], h.stride * step[2],
+                   w.stride * step[3]})
       .reshape({n, c * h.kernel * w.kernel, h.blocks * w.blocks});
 }
 
@@ -150,9 +202,9 @@ Tensor col2im(const Tensor& self, c10::SymIntArrayRef output_size, at::IntArrayR
                             .transpose(3, 4)
                             .reshape({n, c, h.kernel * h.blocks, w.kernel * w.blocks});
   const Tensor rows = at::zeros({n, c, blocks.size(2), w.padded}, self.options())
-                          .index_add(3, upload(w.places, self), blocks);
+                          .index_add(3, places(w, self), blocks);
   return at::zeros({n, c, h.padded, w.padded}, self.options())
-      .index_add(2, upload(h.places, self), rows)
+      .index_add(2, places(h, self), rows)
       .narrow(2, padding[0], size[0])
       .narrow(3, padding[1], size[1])
       .contiguous();
