@@ -5,13 +5,15 @@
 // n); A_WIDTH, B_WIDTH (4, 2, 1), C_WIDTH (4, 1): at whose multiples of elements all rows begin and end; EDGE
 // (1: any size; 0: m >= BM, n >= BN, k % BK == 0: edge tiles then overlap their neighbours and write the same
 // values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is the
-// length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum).
+// length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum); GROUPED
+// (grouped.h; needs EDGE).
 #include "matmul_params.h"
 #include "types.h"
 #define VEC 4
 #include "element_vectors.h"
 #define A_LINE(k) A_AT(current, k)
 #define B_LINE(k) B_AT(current, k)
+#include "grouped.h"
 #include "register_tile.h"
 
 #if PIECES
@@ -72,6 +74,9 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if PIECES
                     long k_all, long batch,
 #endif
+#if GROUPED
+                    __global const void *ends_base, ulong ends_offset, int groups, FAULT_PARAMETERS,
+#endif
                     const MatmulParams p) {
   __local float As[2][A_SIZE] __attribute__((aligned(16)));
   __local float Bs[2][B_SIZE] __attribute__((aligned(16)));
@@ -82,10 +87,16 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if PIECES
   const long piece = get_group_id(1) / batch, z = get_group_id(1) % batch, k_first = piece * p.k;
   const long k_count = min(p.k, k_all - k_first);
-#else
+#elif !GROUPED
   const long z = get_group_id(1), k_first = 0, k_count = p.k;
 #endif
+#if GROUPED == PARTS_OF_M
+  const long m_tiles = SLOTS(p.m, BM, groups), n_tiles = (p.n + BN - 1) / BN;
+#elif GROUPED == PARTS_OF_N
+  const long m_tiles = (p.m + BM - 1) / BM, n_tiles = SLOTS(p.n, BN, groups);
+#else
   const long m_tiles = (p.m + BM - 1) / BM, n_tiles = (p.n + BN - 1) / BN;
+#endif
   const long g = get_group_id(0), span = GROUP_ROWS * n_tiles, first = g / span * GROUP_ROWS;
   const long rows = min(m_tiles - first, (long)GROUP_ROWS);
   long m0 = (first + (g % span) % rows) * BM, n0 = (g % span) / rows * BN;
@@ -93,12 +104,28 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   m0 = min(m0, p.m - BM);
   n0 = min(n0, p.n - BN);
 #endif
+#if GROUPED
+  __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
+  if (g == 0 && get_group_id(1) == 0)
+    check_ends(ends, groups, GROUPED == PARTS_OF_M ? p.m : GROUPED == PARTS_OF_N ? p.n : p.k, t, ITEMS, faults,
+               fault_site);
+  const Place at = place_of_tile(ends, groups, GROUPED, p, BM, BN, m0 / BM, n0 / BN, get_group_id(1));
+  const long z = at.group, k_first = at.k.begin, k_count = at.k.count;
+  m0 = at.m0;
+  n0 = at.n0;
+  if (m0 >= at.m.count || n0 >= at.n.count) return;
+  const long m_first = at.m.begin, n_first = at.n.begin, m_count = at.m.count, n_count = at.n.count;
+#else
+  const long m_first = 0, n_first = 0, m_count = p.m, n_count = p.n;
+#endif
   const int lane = t & 31, run = t >> 5;
   const int lx = lane % LX, ly = lane / LX;
   const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's rows: mrow + i * 4 * LY .. + 3
   const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its columns: ncol + j * 4 * LX .. + 3
-  __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + k_first * p.a_col;
-  __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + k_first * p.b_row;
+  __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + m_first * p.a_row +
+                                  k_first * p.a_col;
+  __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n_first * p.b_col +
+                                  k_first * p.b_row;
 
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
@@ -108,24 +135,24 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if A_ALONG_K
 #define LOAD_A(i, k0)                                                                       \
   LOAD_4(ra[i], A_WIDTH, A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t),      \
-         m0 + ALONG_K_ROW(t, i) < p.m, k_count - (k0) - ALONG_K_K(t))
+         m0 + ALONG_K_ROW(t, i) < m_count, k_count - (k0) - ALONG_K_K(t))
 #define STORE_A(i, s) STORE_ALONG_K(A_AT(s, ALONG_K_K(t)), PITCH_A, ALONG_K_ROW(t, i), A_WIDTH, ra[i])
 #else
 #define LOAD_A(i, k0)                                                                       \
   LOAD_4(ra[i], A_WIDTH, A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
-         (k0) + ACROSS_K(t, i, BM) < k_count, p.m - m0 - ACROSS_ROW(t, BM))
+         (k0) + ACROSS_K(t, i, BM) < k_count, m_count - m0 - ACROSS_ROW(t, BM))
 #define STORE_A(i, s)                                                    \
   *(__local float4 *)&A_AT(s, ACROSS_K(t, i, BM))[ACROSS_ROW(t, BM)] = UNPACK(A_WIDTH, TYPE, ra[i]);
 #endif
 #if B_ALONG_K
 #define LOAD_B(i, k0)                                                                       \
   LOAD_4(rb[i], B_WIDTH, B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t),      \
-         n0 + ALONG_K_ROW(t, i) < p.n, k_count - (k0) - ALONG_K_K(t))
+         n0 + ALONG_K_ROW(t, i) < n_count, k_count - (k0) - ALONG_K_K(t))
 #define STORE_B(i, s) STORE_ALONG_K(B_AT(s, ALONG_K_K(t)), PITCH_B, ALONG_K_ROW(t, i), B_WIDTH, rb[i])
 #else
 #define LOAD_B(i, k0)                                                                       \
   LOAD_4(rb[i], B_WIDTH, B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
-         (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN))
+         (k0) + ACROSS_K(t, i, BN) < k_count, n_count - n0 - ACROSS_ROW(t, BN))
 #define STORE_B(i, s)                                                    \
   *(__local float4 *)&B_AT(s, ACROSS_K(t, i, BN))[ACROSS_ROW(t, BN)] = UNPACK(B_WIDTH, TYPE, rb[i]);
 #endif
@@ -148,7 +175,8 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   const float beta = as_float((uint)p.beta);
   __global const STYPE(TYPE) *S = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
 #endif
-  __global STYPE(RESULT) *C = AT(RESULT, c_base, c_offset) + get_group_id(1) * p.c_batch;
+  __global STYPE(RESULT) *C = AT(RESULT, c_base, c_offset) + get_group_id(1) * p.c_batch +
+                              m_first * p.c_row + n_first * p.c_col;
   UNROLL for (int i = 0; i < TM; ++i) {
     const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
     UNROLL for (int j = 0; j < TN; j += 4) {
@@ -157,15 +185,15 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
       UNROLL for (int u = 0; u < 4; ++u) {
         v[u] = alpha * acc[i][j + u];
 #if HAS_S
-        if (!EDGE || (m < p.m && n + u < p.n))
+        if (!EDGE || (m < m_count && n + u < n_count))
           v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
 #endif
       }
       __global STYPE(RESULT) *to = C + m * p.c_row + n;
 #if C_WIDTH == 4
-      if (!EDGE || (m < p.m && n < p.n)) STOREV(RESULT, to, 0, v);
+      if (!EDGE || (m < m_count && n < n_count)) STOREV(RESULT, to, 0, v);
 #else
-      UNROLL for (int u = 0; u < 4; ++u) if (!EDGE || (m < p.m && n + u < p.n)) STORE(RESULT, to, u, v[u]);
+      UNROLL for (int u = 0; u < 4; ++u) if (!EDGE || (m < m_count && n + u < n_count)) STORE(RESULT, to, u, v[u]);
 #endif
     }
   }

@@ -313,6 +313,21 @@ def _csr_mm(
     return out.scatter_reduce(0, rows, products, reduce, include_self=False)
 
 
+def _grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """The project's own form, whose rows and columns behind the last end are zeros."""
+    begins = [0, *ends.tolist()[:-1]]
+    parts = [slice(begin, end) for begin, end in zip(begins, ends.tolist(), strict=True)]
+    if a.ndim == b.ndim:
+        return torch.stack([a[:, part] @ b[part] for part in parts])
+    out = torch.zeros(a.shape[-2], b.shape[-1], dtype=a.dtype, device=a.device)
+    for group, part in enumerate(parts):
+        if a.ndim == 2:
+            out[part] = a[part] @ b[group]
+        else:
+            out[:, part] = a[group] @ b[:, part]
+    return out
+
+
 def _of_one_type(op: Any) -> Callable[..., torch.Tensor]:
     """PyTorch's operator refuses a mixture of types."""
 
@@ -438,6 +453,7 @@ SPECIAL = {
     "_thnn_fused_gru_cell.out": _gru_cell,
     "_thnn_fused_gru_cell_backward.out": _gru_cell_backward,
     "_ocl_csr_mm.out": _csr_mm,
+    "_ocl_grouped_mm.out": _grouped_mm,
     "_fused_rms_norm_backward.out": _rms_backward,
     "_dirichlet_grad.out": _dirichlet_grad,
     "_standard_gamma_grad.out": _of_one_type(torch.ops.aten._standard_gamma_grad.default),  # noqa: SLF001

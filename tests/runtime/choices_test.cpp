@@ -181,6 +181,12 @@ const Row kRows[] = {
      },
      "matmul_int8.floats", "matmul_int8.floats", kFewItems,
      "the device has no instruction for four bytes"},
+    {"matmul_grouped",
+     [] {
+       (void)ot::_ocl_grouped_mm(ramp({8, 4}), ramp({2, 4, 8}),
+                                 numbers({3, 8}).to(ot::DType::Int32));
+     },
+     "matmul_grouped.in_place", "matmul_grouped.tiles", kFewItems, kManyItems},
     {"order_statistic", [] { (void)ot::kthvalue(rows(), 3); }, "order_statistic.selected",
      "order_statistic.selected"},
     {"plane_norm",

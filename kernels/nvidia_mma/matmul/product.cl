@@ -2,7 +2,8 @@
 // of the batch, or of one piece of k.
 // Defines: those of mma_tile.h and mma.h; HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written
 // as floats for split_k_sum.cl, a matrix for each piece of each product); GUARDED (1: does nothing if a word
-// in memory is `stop`).
+// in memory is `stop`); GROUPED (grouped.h; neither PARTIAL nor GUARDED).
+#include "grouped.h"
 #include "matmul_params.h"
 #include "mma_lines.h"
 #include "mma_results.h"
@@ -41,28 +42,55 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
                          __global const void *b_base, ulong b_offset, __global const void *s_base,
                          ulong s_offset, __global const void *word_base, ulong word_offset, uint stop,
-                         int matrices, int piece_buffers, const MatmulParams p) {
+                         int matrices, int piece_buffers,
+#if GROUPED
+                         __global const void *ends_base, ulong ends_offset, FAULT_PARAMETERS,
+#endif
+                         const MatmulParams p) {
   __local uchar tiles[TILE_BYTES] __attribute__((aligned(128)));
 #if GUARDED
   if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
 #endif
-  const int m = p.m, n = p.n, m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN;
+#if GROUPED == PARTS_OF_M
+  const int m_tiles = SLOTS(p.m, BM, matrices), n_tiles = (p.n + BN - 1) / BN;
+#elif GROUPED == PARTS_OF_N
+  const int m_tiles = (p.m + BM - 1) / BM, n_tiles = SLOTS(p.n, BN, matrices);
+#else
+  const int m_tiles = (p.m + BM - 1) / BM, n_tiles = (p.n + BN - 1) / BN;
+#endif
   const int group = get_group_id(0), z = group / (m_tiles * n_tiles), tile = group % (m_tiles * n_tiles);
   const int span = GROUP_ROWS * n_tiles, top = tile / span * GROUP_ROWS;
   const int rows = min(m_tiles - top, GROUP_ROWS);
-  const int m0 = (top + tile % span % rows) * BM, n0 = tile % span / rows * BN;
+  const int tile_m = top + tile % span % rows, tile_n = tile % span / rows;
+#if GROUPED
+  __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
+  if (group == 0)
+    check_ends(ends, matrices, GROUPED == PARTS_OF_M ? p.m : GROUPED == PARTS_OF_N ? p.n : p.k, get_local_id(0),
+               ITEMS, faults, fault_site);
+  const Place at = place_of_tile(ends, matrices, GROUPED, p, BM, BN, tile_m, tile_n, z);
+  if (at.m0 >= at.m.count || at.n0 >= at.n.count) return;
+  const int m = at.m.count, n = at.n.count, k = at.k.count, m0 = at.m0, n0 = at.n0, matrix = at.group;
+  const long a_first = at.m.begin * p.a_row + at.k.begin * p.a_col;
+  const long b_first = at.n.begin * p.b_col + at.k.begin * p.b_row;
+  const long c_first = at.m.begin * p.c_row + at.n.begin;
+#else
+  const int m = p.m, n = p.n, k = p.k, m0 = tile_m * BM, n0 = tile_n * BN;
+  const int matrix = PARTIAL ? z % matrices : z;
+  const long a_first = 0, b_first = 0, c_first = 0;
+#endif
   const int warp = get_local_id(0) >> 5, lane = get_local_id(0) & 31;
   const int row = warp / WARPS_N * WM, column = warp % WARPS_N * WN;
-  const int matrix = PARTIAL ? z % matrices : z, first = PARTIAL ? z / matrices * piece_buffers : 0;
-  const int buffers = ((int)p.k + BK - 1) / BK - first;
+  const int first = PARTIAL ? z / matrices * piece_buffers : 0, buffers = (k + BK - 1) / BK - first;
   const int count = PARTIAL ? min(piece_buffers, buffers) : buffers;
 
   Operands o;
-  o.a = chunks_of((__global const char *)a_base + a_offset + matrix * p.a_batch * ELEMENT_BYTES,
-                  A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, p.k);
-  o.b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
-                  B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
-  o.whole = m0 + BM <= m && n0 + BN <= n ? min(count, (int)p.k / BK - first) : 0;
+  o.a = chunks_of((__global const char *)a_base + a_offset +
+                        (matrix * p.a_batch + a_first) * ELEMENT_BYTES,
+                  A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, k);
+  o.b = chunks_of((__global const char *)b_base + b_offset +
+                        (matrix * p.b_batch + b_first) * ELEMENT_BYTES,
+                  B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, k);
+  o.whole = m0 + BM <= m && n0 + BN <= n ? min(count, k / BK - first) : 0;
   sum4_t sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
@@ -76,7 +104,7 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   const bool in_pairs =
       LIE_IN_PAIRS(TYPE, AT_CONST(TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
-  __global result_t *c = (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch;
+  __global result_t *c = (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch + c_first;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);

@@ -67,6 +67,7 @@ std::vector<const AlgorithmFamily*> families() {
                             rnn::lstm_algorithms,
                             matmul::matmul_algorithms,
                             matmul::matmul_int8_algorithms,
+                            matmul::matmul_grouped_algorithms,
                             multi_tensor::multi_tensor_algorithms,
                             loss::multilabel_margin_loss_algorithms,
                             loss::nll_loss_algorithms,

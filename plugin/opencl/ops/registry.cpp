@@ -41,6 +41,7 @@ constexpr FamilyFunction kFamilies[] = {
     pointwise::pointwise_operators,
     matmul::matmul_operators,
     matmul::matmul_int8_operators,
+    matmul::matmul_grouped_operators,
     conv::conv_operators,
     pool::pool_operators,
     index::move_operators,

@@ -91,6 +91,7 @@ Specs addmv(const Args& args);
 Specs baddbmm(const Args& args);
 Specs bmm(const Args& args);
 Specs dot(const Args& args);
+Specs grouped_mm(const Args& args);
 Specs int_mm(const Args& args);
 Specs mm(const Args& args);
 Specs mv(const Args& args);

@@ -52,6 +52,31 @@ Specs addmv(const Args& args) { return added(args, {Arg::mat, 2}, {Arg::vec, 1})
 Specs baddbmm(const Args& args) { return added(args, {Arg::batch1, 3}, {Arg::batch2, 3}); }
 Specs bmm(const Args& args) { return plain(args, 3, {Arg::mat2, 3}); }
 Specs dot(const Args& args) { return plain(args, 1, {Arg::tensor, 1}); }
+// Of an operand with three dimensions each group has a matrix; two of two dimensions share their
+// terms.
+Specs grouped_mm(const Args& args) {
+  const auto a = args.tensor(Arg::self), b = args.tensor(Arg::mat2), ends = args.tensor(Arg::offs);
+  const std::string& name = args.schema().full_name();
+  check_same_type(args, a, b);
+  if (!is_floating(a.dtype()) || a.dtype() == DType::Float64)
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", name, ocltensor::name(a.dtype()));
+  check(ends.ndim() == 1 && ends.dtype() == DType::Int32,
+        "{}: offs must be a vector of int32, got {} of shape {}", name,
+        ocltensor::name(ends.dtype()), to_string(ends.sizes()));
+  const int64_t groups = ends.size(0);
+  const bool a_is_matrix = a.ndim() == 2, b_is_matrix = b.ndim() == 2;
+  check((a_is_matrix || a.ndim() == 3) && (b_is_matrix || b.ndim() == 3) &&
+            (a_is_matrix || b_is_matrix),
+        "{}: expected two matrices, or one and a matrix for each group, got shapes {} and {}", name,
+        to_string(a.sizes()), to_string(b.sizes()));
+  check(a.size(-1) == b.size(-2) && (a_is_matrix || a.size(0) == groups) &&
+            (b_is_matrix || b.size(0) == groups),
+        "{}: shapes {} and {} cannot be multiplied in {} groups", name, to_string(a.sizes()),
+        to_string(b.sizes()), groups);
+  Dims sizes{a.size(-2), b.size(-1)};
+  if (a_is_matrix && b_is_matrix) sizes.insert(0, groups);
+  return {spec(a.dtype(), sizes)};
+}
 Specs int_mm(const Args& args) {
   const auto self = args.tensor(Arg::self);
   if (self.dtype() != DType::Int8)

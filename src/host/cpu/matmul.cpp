@@ -81,9 +81,65 @@ void added(const CpuCall& call) {
   });
 }
 
+// Each group's part of the rows, of the columns, or of the terms. What no group has is 0.
+struct GroupedProduct {
+  View a, b;
+  std::vector<int64_t> ends;
+  int64_t m, n, k;
+};
+
+template <typename T>
+std::vector<T> grouped_product(const GroupedProduct& p) {
+  const auto a = read<T>(p.a);
+  const auto b = read<T>(p.b);
+  const auto groups = static_cast<int64_t>(p.ends.size());
+  const bool share_a = p.a.ndim() == 2, share_b = p.b.ndim() == 2, terms = share_a && share_b;
+  std::vector<T> c(static_cast<size_t>((terms ? groups : 1) * p.m * p.n));
+  int64_t begin = 0;
+  for (int64_t g = 0; g < groups; begin = p.ends[static_cast<size_t>(g)], ++g) {
+    const int64_t end = p.ends[static_cast<size_t>(g)];
+    const auto inside = [&](bool in_parts, int64_t size) {
+      return in_parts ? std::pair(begin, end) : std::pair(int64_t{0}, size);
+    };
+    const auto [m0, m1] = inside(!terms && share_a, p.m);
+    const auto [n0, n1] = inside(!terms && share_b, p.n);
+    const auto [k0, k1] = inside(terms, p.k);
+    const T* const left = a.data() + (share_a ? 0 : g * p.m * p.k);
+    const T* const right = b.data() + (share_b ? 0 : g * p.k * p.n);
+    for (int64_t i = m0; i < m1; ++i)
+      for (int64_t j = n0; j < n1; ++j) {
+        T sum = 0;
+        for (int64_t t = k0; t < k1; ++t) sum += left[i * p.k + t] * right[t * p.n + j];
+        c[static_cast<size_t>(((terms ? g : 0) * p.m + i) * p.n + j)] = sum;
+      }
+  }
+  return c;
+}
+
+void grouped(const CpuCall& call) {
+  const View a = call.args.tensor(Arg::self), b = call.args.tensor(Arg::mat2);
+  const GroupedProduct p{a,
+                         b,
+                         read<int64_t>(View(call.args.tensor(Arg::offs))),
+                         a.sizes[a.sizes.size() - 2],
+                         b.sizes.back(),
+                         a.sizes.back()};
+  const int64_t size = a.ndim() == 3 ? p.n : b.ndim() == 3 ? p.m : p.k;
+  int64_t before = 0;
+  for (const int64_t end : p.ends) {
+    check(end >= before && end <= size,
+          "{}: a part's end {} is less than the one before it, or more than the size {}",
+          call.args.schema().full_name(), end, size);
+    before = end;
+  }
+  with_compute(call.specs[0].dtype,
+               [&]<typename T>(T) { write(call.out(0), grouped_product<T>(p)); });
+}
+
 constexpr CpuOperator kOperators[] = {
-    {"mm.out", plain},    {"bmm.out", plain},     {"mv.out", plain},    {"dot.out", plain},
-    {"addmm.out", added}, {"baddbmm.out", added}, {"addmv.out", added}, {"_int_mm.out", plain},
+    {"mm.out", plain},    {"bmm.out", plain},     {"mv.out", plain},
+    {"dot.out", plain},   {"addmm.out", added},   {"baddbmm.out", added},
+    {"addmv.out", added}, {"_int_mm.out", plain}, {"_ocl_grouped_mm.out", grouped},
 };
 
 }  // namespace

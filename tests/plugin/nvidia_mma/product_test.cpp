@@ -112,6 +112,22 @@ TEST_P(MmaProofs, EveryFormPasses) {
     }
   EXPECT_EQ(count, gen < 80 ? 6u : 19u);
 }
+
+// The same of products of groups, whose parts are those of lines, or of whole steps along k.
+TEST_P(MmaProofs, EveryFormOfGroupsPasses) {
+  open(GetParam());
+  if (IsSkipped()) return;
+  using matmul::Parts;
+  const int64_t gen = generation(call().caps());
+  for (const MmaKind kind : {MmaKind::Half, MmaKind::BFloat, MmaKind::Tf32})
+    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile)
+      for (const Parts parts : {Parts::OfM, Parts::OfN, Parts::OfK}) {
+        MmaProduct v{kind, tile, parts == Parts::OfM, parts == Parts::OfN, false, 1, parts};
+        if (!takes_tile(kind, gen, v.form())) continue;
+        EXPECT_EQ(wrong_mma_product(call(), &v), "")
+            << static_cast<int>(kind) << ", tile " << tile << ", " << static_cast<int>(parts);
+      }
+}
 INSTANTIATE_TEST_SUITE_P(Generations, MmaProofs, testing::Values("emulated75", "emulated80"));
 
 // Random numbers, batches, broadcast operands, gaps, and sizes that end in the middle of

@@ -1,4 +1,6 @@
 // Cases of the matmul family: matrix and vector products.
+#include <algorithm>
+
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -6,6 +8,8 @@ namespace {
 
 bool is_int8_product(const Operator& op) { return op.schema.name == "_int_mm"; }
 bool accepts(const Operator& op, DType dtype) {
+  if (op.schema.name == "_ocl_grouped_mm")
+    return is_floating(dtype) && compute_type(dtype) == DType::Float32;
   return is_int8_product(op) ? dtype == DType::Int8 : dtype != DType::Bool;
 }
 
@@ -31,9 +35,33 @@ Scalar factor(Draw& draw, DType dtype) {
   return Scalar(draw.rng.pick(kFactors));
 }
 
+// Parts of the rows, of the columns, or of the terms, some of them empty; the last may end early.
+void grouped(Case& c, Draw& draw, const Sizes& s) {
+  const int64_t groups = draw.rng.range(1, 6), form = draw.rng.range(0, 2);
+  const int64_t size = form == 0 ? s.m : form == 1 ? s.n : s.k;
+  std::vector<int64_t> ends;
+  for (int64_t g = 0; g < groups; ++g) ends.push_back(draw.rng.range(0, size));
+  if (draw.rng.chance(0.5)) ends.back() = size;
+  std::ranges::sort(ends);
+  HostTensor offs(DType::Int32, {groups});
+  for (int64_t g = 0; g < groups; ++g) offs.set_integer(g, ends[static_cast<size_t>(g)]);
+  const Domain d{-3, 3, 0, false, false};
+  const auto shape = [&](bool is_matrix, int64_t rows, int64_t columns) {
+    return is_matrix ? Dims{rows, columns} : Dims{groups, rows, columns};
+  };
+  c.set("self", draw.tensor(c.dtype, shape(form != 1, s.m, s.k), d));
+  c.set("mat2", draw.tensor(c.dtype, shape(form != 0, s.k, s.n), d));
+  c.set("offs", draw.place(std::move(offs)));
+  c.tolerance = {sum_of(static_cast<double>(s.k) + 1)};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const Sizes s = choose(draw);
+  if (op.schema.name == "_ocl_grouped_mm") {
+    grouped(c, draw, s);
+    return c;
+  }
   const std::string& n = op.schema.name;
   const Domain d =
       is_int8_product(op) ? Domain{-128, 127, 0, false, false} : Domain{-3, 3, 0, false, false};

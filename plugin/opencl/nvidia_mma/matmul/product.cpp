@@ -89,7 +89,7 @@ Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a
 Defines MmaProduct::defines(const Capabilities& caps) const {
   Defines d = tile_defines(caps, kind, tile, a_along_k, b_along_k);
   d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
-  return d.set(define::GUARDED, guarded());
+  return d.set(define::GUARDED, guarded()).set(define::GROUPED, static_cast<int64_t>(parts));
 }
 
 Planned<MmaKind> kind_of(const OpCall& call, DType type) {
@@ -118,13 +118,20 @@ const char* refuse_product(const OpCall& call, const Problem& p) {
   return call.caps().max_work_group_size < 256 ? "work-groups are too small" : nullptr;
 }
 
-Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind kind) {
-  MmaProduct v{kind, 0, reads_along_k(p, operand_a(p), kind), reads_along_k(p, operand_b(p), kind),
-               p.self.has_value()};
+Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind kind,
+                                   matmul::Parts parts) {
+  MmaProduct v{kind,
+               0,
+               reads_along_k(p, operand_a(p), kind),
+               reads_along_k(p, operand_b(p), kind),
+               p.self.has_value(),
+               1,
+               parts};
+  const int64_t pieces = parts == matmul::Parts::Of1 ? most_pieces(call, p.dtype) : 1;
   uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
   for (; usable != 0; usable &= ~(1u << v.tile)) {
-    const MmaTiles tiles = choose_mma_tiles({p.batch, p.m, p.n, p.k, call.caps().compute_units,
-                                             kind, usable, most_pieces(call, p.dtype)});
+    const MmaTiles tiles =
+        choose_mma_tiles({p.batch, p.m, p.n, p.k, call.caps().compute_units, kind, usable, pieces});
     v.tile = tiles.tile;
     v.pieces = tiles.pieces;
     if (is_proven(call, v)) return v;
@@ -159,6 +166,8 @@ void enqueue_product(const OpCall& call, const Problem& p, const MmaProduct& v, 
                .stop = guard.value,
                .matrices = static_cast<int32_t>(p.batch),
                .piece_buffers = static_cast<int32_t>(divide_up(buffers, v.pieces)),
+               .ends = std::nullopt,
+               .faults = std::nullopt,
                .p = matmul::matmul_params(q)})
       .run({groups * t.items(), 1, 1}, {t.items(), 1, 1});
   if (v.pieces == 1) return;

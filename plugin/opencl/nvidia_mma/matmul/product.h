@@ -30,7 +30,8 @@ struct MmaProduct {
   MmaKind kind;
   size_t tile;  // in kMmaTiles
   bool a_along_k, b_along_k, self;
-  int64_t pieces = 1;  // of k: a sum is cut into so many
+  int64_t pieces = 1;                        // of k: a sum is cut into so many
+  matmul::Parts parts = matmul::Parts::Of1;  // of groups
 
   const MmaTile& form() const { return kMmaTiles[tile]; }
   DType type() const { return type_of(kind); }
@@ -38,11 +39,12 @@ struct MmaProduct {
   size_t index() const {
     const size_t end = pieces > 1 ? 2 : self ? 1 : 0;
     const size_t form_index = static_cast<size_t>(kind) * kMmaTiles.size() + tile;
-    return ((form_index * 2 + (a_along_k ? 1 : 0)) * 2 + (b_along_k ? 1 : 0)) * 3 + end;
+    const size_t lines = (form_index * 2 + (a_along_k ? 1 : 0)) * 2 + (b_along_k ? 1 : 0);
+    return (lines * 3 + end) * 4 + static_cast<size_t>(parts);
   }
   Defines defines(const Capabilities& caps) const;
 };
-inline constexpr size_t kMmaProducts = kMmaKinds * kMmaTiles.size() * 4 * 3;
+inline constexpr size_t kMmaProducts = kMmaKinds * kMmaTiles.size() * 4 * 3 * 4;
 
 // Enqueues the kernel, on operands with lines of 16-byte vectors. With a guard it returns at once
 // if the word has its value.
@@ -53,12 +55,13 @@ void enqueue_product(const OpCall& call, const matmul::Problem& problem, const M
 extern const AlgorithmFor<matmul::Problem> kProduct;          // product.cpp: 16-bit types and TF32
 extern const AlgorithmFor<matmul::Problem> kTf32x3Product;    // tf32_parts.cpp: float32
 extern const AlgorithmFor<matmul::Int8Problem> kInt8Product;  // int8.cpp
+extern const AlgorithmFor<matmul::GroupedProblem> kGroupedProduct;  // grouped.cpp
 
 // What both algorithms need: why the kernel is not for a problem, whatever its type, or nullptr;
 // the cheapest specialisation that has passed its proof; why the rule takes another provider.
 const char* refuse_product(const OpCall& call, const matmul::Problem& problem);
-Planned<MmaProduct> proven_product(const OpCall& call, const matmul::Problem& problem,
-                                   MmaKind kind);
+Planned<MmaProduct> proven_product(const OpCall& call, const matmul::Problem& problem, MmaKind kind,
+                                   matmul::Parts parts = matmul::Parts::Of1);
 const char* pass_over_provider(const OpCall& call);
 
 // Run a problem with this specialisation, copies of operands included; public for tests. The first
@@ -66,6 +69,8 @@ const char* pass_over_provider(const OpCall& call);
 void run_product(const OpCall& call, const matmul::Problem& problem, const MmaProduct& product);
 void run_tf32x3_product(const OpCall& call, const matmul::Problem& problem,
                         const MmaProduct& product);
+void run_grouped_product(const OpCall& call, const matmul::GroupedProblem& problem,
+                         const MmaProduct& product);
 
 // product_proof.cpp: compares a product by the kernel (`what`: const MmaProduct*) with exact sums;
 // returns what is wrong, or an empty text.

@@ -34,6 +34,35 @@ struct Factor {
   }
 };
 
+// Parts of groups, of which one is empty; what is behind the last belongs to none.
+struct Groups {
+  matmul::Parts parts;
+  std::vector<int64_t> ends;
+
+  explicit Groups(matmul::Parts of) : parts(of) {
+    if (of == matmul::Parts::Of1) return;
+    const int64_t size = of == matmul::Parts::OfM ? kM : of == matmul::Parts::OfN ? kN : kK;
+    ends = {13, 13, size / 2 + 1, size - 9};
+  }
+  int64_t matrices() const {
+    return parts == matmul::Parts::OfK ? static_cast<int64_t>(ends.size()) : 1;
+  }
+  // The terms of a result of matrix `z`.
+  std::pair<int64_t, int64_t> terms(int64_t z, int64_t i, int64_t j) const {
+    const auto g = static_cast<size_t>(z);
+    if (parts == matmul::Parts::OfK) return {g == 0 ? 0 : ends[g - 1], ends[g]};
+    const bool behind = (parts == matmul::Parts::OfM && i >= ends.back()) ||
+                        (parts == matmul::Parts::OfN && j >= ends.back());
+    return {0, behind ? 0 : kK};
+  }
+  matmul::GroupedProblem problem(ProofNumbers& numbers, matmul::Problem p) const {
+    p.batch = static_cast<int64_t>(ends.size());
+    if (parts == matmul::Parts::OfK) p.c.batch = kM * kLineC;
+    const std::vector<float> list(ends.begin(), ends.end());
+    return {p, parts, numbers.upload(list, DType::Int32)};
+  }
+};
+
 }  // namespace
 
 // Compares a product with the host's. The result has odd sizes and room around it that must not
@@ -45,6 +74,8 @@ std::string wrong_mma_product(const OpCall& call, const void* what) {
   const bool is_int8 = v.kind == MmaKind::Int8;
   const DType type = v.type(), result = is_int8 ? DType::Int32 : type;
   const int most = is_int8 ? 127 : 1;
+  const Groups groups(v.parts);
+  const auto all = static_cast<size_t>(groups.matrices() * kM * kLineC);
   ProofNumbers numbers(call);
   const Factor a(numbers, v.a_along_k, kM, kLineM, most, v.kind == MmaKind::Tf32x3 ? 0 : -1);
   const Factor b(numbers, v.b_along_k, kN, kLineN, most, v.kind == MmaKind::Tf32x3 ? 1 : -1);
@@ -52,25 +83,30 @@ std::string wrong_mma_product(const OpCall& call, const void* what) {
   matmul::Problem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
   p.a = {numbers.upload(a.numbers, type), 0, v.a_along_k ? kLineK : 1, v.a_along_k ? 1 : kLineM};
   p.b = {numbers.upload(b.numbers, type), 0, v.b_along_k ? 1 : kLineN, v.b_along_k ? kLineK : 1};
-  p.c = {numbers.upload(std::vector<float>(kM * kLineC, kRoom), result), 0, kLineC, 1};
+  p.c = {numbers.upload(std::vector<float>(all, kRoom), result), 0, kLineC, 1};
   p.sums_in_int32 = is_int8;
   if (v.self) {
     p.self = matmul::Matrix{numbers.upload(s, type), 0, kN, 1};
     p.beta = 1;
   }
-  v.guarded() ? run_tf32x3_product(call, p, v) : run_product(call, p, v);
+  if (v.parts != matmul::Parts::Of1)
+    run_grouped_product(call, groups.problem(numbers, p), v);
+  else
+    v.guarded() ? run_tf32x3_product(call, p, v) : run_product(call, p, v);
 
-  const std::vector<float> got = numbers.download(p.c.address, result, kM * kLineC);
-  for (int64_t i = 0; i < kM; ++i)
+  const std::vector<float> got = numbers.download(p.c.address, result, static_cast<int64_t>(all));
+  for (int64_t row = 0; row < groups.matrices() * kM; ++row)
     for (int64_t j = 0; j < kLineC; ++j) {
+      const int64_t i = row % kM;
       float want = kRoom;
       if (j < kN) {
         want = v.self ? at(s, i * kN + j) : 0;
-        for (int64_t k = 0; k < kK; ++k) want += a(i, k) * b(j, k);
+        const auto [first, end] = groups.terms(row / kM, i, j);
+        for (int64_t k = first; k < end; ++k) want += a(i, k) * b(j, k);
       }
-      if (at(got, i * kLineC + j) != want)
-        return fmt::format("element ({}, {}) is {} instead of {}", i, j, at(got, i * kLineC + j),
-                           want);
+      if (at(got, row * kLineC + j) != want)
+        return fmt::format("element ({}, {}) is {} instead of {}", row, j,
+                           at(got, row * kLineC + j), want);
     }
   return {};
 }

@@ -38,11 +38,37 @@ struct Int8Problem {
   Problem product;
 };
 
+// A product for each group, which takes its part of one dimension: of the rows, of the columns, or
+// of the terms. `ends` are on the device, an int32 for each group; the host never reads them. The
+// product's batch are the groups; an operand that they share, and a result in parts, has a stride
+// of 0 there. Rows (columns) behind the last end become zeros.
+enum class Parts : uint8_t { Of1, OfM, OfN, OfK };  // GROUPED of kernels/include/grouped.h
+struct GroupedProblem {
+  Problem product;
+  Parts parts = Parts::Of1;
+  tb_address ends = 0;
+
+  MemoryRange memory_of_ends() const { return {ends, 0, product.batch * 4}; }
+  FaultSite faults(const OpCall& call) const { return call.fault(FaultKind::PartEnd); }
+  // How many tiles of a size there are at most, along the rows and the columns, and matrices.
+  int64_t tiles_of_m(int64_t rows) const { return tiles(Parts::OfM, product.m, rows); }
+  int64_t tiles_of_n(int64_t columns) const { return tiles(Parts::OfN, product.n, columns); }
+  int64_t matrices() const { return parts == Parts::OfK ? product.batch : 1; }
+  // Of a tile's point of view: a product for each group, with an even share of what is in parts.
+  Problem even_share() const;
+
+ private:
+  int64_t tiles(Parts in, int64_t size, int64_t width) const {
+    return parts == in ? size / width + product.batch + 1 : divide_up(size, width);
+  }
+};
+
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
 void run_matmul(const OpCall& call, const Problem& problem);
 const AlgorithmFamily& matmul_algorithms();
 void run_int8_matmul(const OpCall& call, const Problem& problem);  // int8.cpp
 const AlgorithmFamily& matmul_int8_algorithms();
+const AlgorithmFamily& matmul_grouped_algorithms();  // grouped.cpp
 
 // complex.cpp: a problem of complex numbers as a real one.
 void run_complex_matmul(const OpCall& call, const Problem& problem);
@@ -56,6 +82,8 @@ extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kTinyTiles, kSma
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
 extern const AlgorithmFor<Int8Problem> kInt8Dots;             // int8_dots.cpp: GPUs
 extern const AlgorithmFor<Int8Problem> kInt8Floats;           // int8_floats.cpp: anything
+extern const AlgorithmFor<GroupedProblem> kGroupedTiles;      // sgemm.cpp: GPUs
+extern const AlgorithmFor<GroupedProblem> kGroupedInPlace;    // grouped_cpu.cpp: CPU drivers
 
 // The problem in the form that algorithms expect: the columns of the result are contiguous, and a
 // result of one row or column lies along them.
@@ -80,5 +108,6 @@ MemoryRange memory_of_self(const Problem& problem);
 
 std::span<const OpEntry> matmul_operators();
 std::span<const OpEntry> matmul_int8_operators();
+std::span<const OpEntry> matmul_grouped_operators();
 
 }  // namespace ocltensor::opencl::matmul

@@ -83,24 +83,38 @@ struct TileRun {
   Pieces pieces;
   tb_address sums = 0;  // with pieces: where their sums go, see split_k_sum.h
   Guard guard;
+  const GroupedProblem* grouped = nullptr;  // whose product this is
 };
+
+// The same of an operand; parts of its lines begin anywhere.
+int64_t width_of(const Problem& p, const Matrix& m, bool is_a, bool lies_along_k, Parts parts) {
+  const Parts own = is_a ? Parts::OfM : Parts::OfN;
+  if (parts == (lies_along_k ? Parts::OfK : own)) return 1;
+  const int64_t across = is_a ? m.row : m.col, along = is_a ? m.col : m.row;
+  return lies_along_k ? width_of(p, m, across, p.k) : width_of(p, m, along, is_a ? p.m : p.n);
+}
 
 void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
   using Count = std::optional<Number<int64_t>>;
+  using Groups = std::optional<Number<int32_t>>;
   const Tile& t = run.tile;
   const bool in_pieces = run.sums != 0;
   const int64_t batches = p.batch * run.pieces.count;
+  const GroupedProblem* const groups = run.grouped;
+  const Parts parts = groups == nullptr ? Parts::Of1 : groups->parts;
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::HAS_S, p.self.has_value() && !in_pieces)
-      .set(define::EDGE, has_edges(p, t))
-      .set(define::PIECES, in_pieces);
+      .set(define::EDGE, groups != nullptr || has_edges(p, t))
+      .set(define::PIECES, in_pieces)
+      .set(define::GROUPED, static_cast<int64_t>(parts));
   d.set(define::BM, t.m).set(define::BN, t.n).set(define::TM, t.item_m).set(define::TN, t.item_n);
   const bool a_along_k = along_k(p.a.col, p.a.row), b_along_k = along_k(p.b.row, p.b.col);
   d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
-  d.set(define::A_WIDTH, width_of(p, p.a, a_along_k ? p.a.row : p.a.col, a_along_k ? p.k : p.m))
-      .set(define::B_WIDTH, width_of(p, p.b, b_along_k ? p.b.col : p.b.row, b_along_k ? p.k : p.n));
-  const bool whole = in_pieces ? p.n % 4 == 0 : width_of(p, p.c, p.c.row, p.n) == 4;
+  d.set(define::A_WIDTH, width_of(p, p.a, true, a_along_k, parts))
+      .set(define::B_WIDTH, width_of(p, p.b, false, b_along_k, parts));
+  const bool whole =
+      in_pieces ? p.n % 4 == 0 : parts != Parts::OfN && width_of(p, p.c, p.c.row, p.n) == 4;
   d.set(define::C_WIDTH, whole ? 4 : 1);
   if (t.step != kSmall.step) d.set(define::BK, t.step);
   d.set(define::GUARDED, run.guard.word != 0);
@@ -113,7 +127,8 @@ void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
     params.alpha = scalar_bits(1, p.dtype);
     c = MemoryRange(run.sums, 0, batches * p.m * p.n * sum_bytes(p.dtype));
   }
-  const int64_t groups = divide_up(p.m, t.m) * divide_up(p.n, t.n);
+  const int64_t tiles = groups == nullptr ? divide_up(p.m, t.m) * divide_up(p.n, t.n)
+                                          : groups->tiles_of_m(t.m) * groups->tiles_of_n(t.n);
   call.launch(kernels::matmul::sgemm::sgemm, d,
               {.c = c,
                .a = memory_of_a(p),
@@ -123,8 +138,11 @@ void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
                .wanted = run.guard.given<Number<uint32_t>>(run.guard.value),
                .k_all = in_pieces ? Count(p.k) : std::nullopt,
                .batch = in_pieces ? Count(p.batch) : std::nullopt,
+               .ends = groups ? std::optional(groups->memory_of_ends()) : std::nullopt,
+               .groups = groups ? Groups(static_cast<int32_t>(p.batch)) : std::nullopt,
+               .faults = groups ? std::optional(groups->faults(call)) : std::nullopt,
                .p = params})
-      .run({groups * t.items(), batches, 1}, {t.items(), 1, 1});
+      .run({tiles * t.items(), groups ? groups->matrices() : batches, 1}, {t.items(), 1, 1});
 }
 void run_tiles(const OpCall& call, const Problem& p, const Tile& t, const Guard& guard = {}) {
   launch_tiles(call, p, {.tile = t, .guard = guard});
@@ -252,6 +270,19 @@ Configurations tile_space(const OpCall& call, const Problem& p) {
   return space;
 }
 
+// ---- Groups: a tile of the size that an even share of the work would take, in one piece
+
+Planned<Tile> plan_grouped(const OpCall& call, const GroupedProblem& p) {
+  Problem share = p.even_share();
+  share.k = std::max<int64_t>(share.k, 1);
+  Planned<GpuTileChoice> choice = choose_gpu_tile(call.caps(), share, false);
+  if (choice.reason() != nullptr) return choice.reason();
+  return call.caps().register_tiles ? choice.plan().tile : kTiny;
+}
+void run_grouped(const OpCall& call, const GroupedProblem& p, const Tile& tile) {
+  launch_tiles(call, p.product, {.tile = tile, .grouped = &p});
+}
+
 void run_large(const OpCall& call, const Problem& p) { run_tiles(call, p, kLarge); }
 void run_small(const OpCall& call, const Problem& p) { run_tiles(call, p, kSmall); }
 void run_tiny(const OpCall& call, const Problem& p) { run_tiles(call, p, kTiny); }
@@ -288,5 +319,10 @@ constinit const AlgorithmFor<Problem> kSmallTiles({.id = "matmul.small_tiles",
                                                    .description = "64 x 64 in local memory",
                                                    .style = DeviceStyle::Gpu},
                                                   Steps<refuse_tiles<kSmall>, run_small>());
+constinit const AlgorithmFor<GroupedProblem> kGroupedTiles({.id = "matmul_grouped.tiles",
+                                                            .description = "tiles in local memory",
+                                                            .style = DeviceStyle::Gpu,
+                                                            .last_resort = true},
+                                                           Steps<plan_grouped, run_grouped>());
 
 }  // namespace ocltensor::opencl::matmul

@@ -20,7 +20,7 @@ struct Kind {
   tb_status status;
   const char* text;  // {0}: value, {1}: dimension, {2}: limit
 };
-constexpr std::array<Kind, 12> kTexts{{
+constexpr std::array<Kind, 13> kTexts{{
     {TB_E_INDEX, "index {0} is out of range for dimension {1} of size {2}"},
     {TB_E_INDEX, "target {0} is out of range: there are {2} classes"},
     {TB_E_INVALID, "a probability is not between 0 and 1"},
@@ -33,6 +33,7 @@ constexpr std::array<Kind, 12> kTexts{{
     {TB_E_INDEX, "the offset {0} at the start or end must be {2}"},
     {TB_E_INVALID, "all elements of input should be between 0 and 1 (element {0} is not)"},
     {TB_E_INVALID, "all elements of target should be between 0 and 1 (element {0} is not)"},
+    {TB_E_INVALID, "a part's end {0} is less than the one before it, or more than the size {2}"},
 }};
 static_assert(kTexts.size() <= kKinds);
 

@@ -32,7 +32,8 @@ enum class FaultKind : int32_t {
   Descent,
   End,
   Input,
-  Target
+  Target,
+  PartEnd
 };
 
 // A number, never 0, that encodes an operator, what is wrong, and a dimension.

@@ -1,5 +1,7 @@
-// Matrix products with another result type than that of the factors, with scales, and followed by
-// an activation.
+// Matrix products with another result type than that of the factors, with scales, of groups, and
+// followed by an activation.
+#include <ATen/native/GroupedMMUtils.h>
+
 #include "composite.h"
 #include "operators/operator.h"
 
@@ -108,6 +110,28 @@ Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& sc
   return product.mul_(scales).to(self.scalar_type());
 }
 
+// ---- products of groups, whose parts of a dimension stand on the device (every mixture of
+// experts)
+PluginOperator plugin_grouped_mm("_ocl_grouped_mm.out");
+Tensor grouped_mm(const Tensor& self, const Tensor& mat2, const MaybeTensor& offs,
+                  const MaybeTensor& bias, std::optional<at::ScalarType> type) {
+  const BelowAutocast guard;
+  at::native::_grouped_mm_validate_inputs(self, mat2, offs, bias, type);
+  type = at::native::_resolve_grouped_mm_out_dtype(self, mat2, type);
+  Tensor out = at::native::create_grouped_gemm_output_tensor(self, mat2, offs, *type);
+  if (!offs.has_value()) return at::bmm_out(out, self, mat2);
+  Arguments in;
+  in.add(self);
+  in.add(mat2);
+  in.add(*offs);
+  try {
+    plugin_grouped_mm.run_out(in, std::span(&out, 1));
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: _grouped_mm: ", declined.what());
+  }
+  return out;
+}
+
 // result[s] = the sum over t of coefficients[s, t] input[t]
 Tensor linear_combination(const Tensor& input, const Tensor& coefficients) {
   const BelowAutocast guard;
@@ -134,6 +158,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_addmm_activation.out", TORCH_FN(addmm_activation_out));
   m.impl("_int_mm", TORCH_FN(int_mm));
   register_out<int_mm>(m, "_int_mm.out");
+  m.impl("_grouped_mm", TORCH_FN(grouped_mm));
   m.impl("_weight_int8pack_mm", TORCH_FN(weight_int8_mm));
   m.impl("_compute_linear_combination", TORCH_FN(linear_combination));
   register_out<linear_combination>(m, "_compute_linear_combination.out");
