@@ -3,6 +3,7 @@ float64."""
 
 from __future__ import annotations
 
+import itertools
 import unittest
 from dataclasses import dataclass
 
@@ -115,6 +116,41 @@ class Convolutions(InGpuStyle, unittest.TestCase):
             terms = 4e-6 * max(1.0, scale)
             tolerance = torch.finfo(form.dtype).eps * scale + terms
             self.assertLessEqual((ours - theirs).abs().max().item(), tolerance)
+
+    def test_integers(self) -> None:
+        """Exact, modulo the type's range, as on the CPU."""
+        types = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+        forms = (
+            {},
+            {"stride": 2, "padding": 1},
+            {"dilation": 2, "padding": 2},
+            {"groups": 2},
+        )
+        generator = torch.Generator().manual_seed(3)
+        for dtype, rank, transposed, form in itertools.product(
+            types, (1, 2, 3), (False, True), forms
+        ):
+            with self.subTest(dtype=dtype, rank=rank, transposed=transposed, **form):
+                info = torch.iinfo(dtype)
+                groups = form.get("groups", 1)
+
+                def draw(*shape: int, info=info, dtype=dtype) -> torch.Tensor:
+                    low, high = max(info.min, -(2**31)), min(info.max, 2**31)
+                    return torch.randint(low, high, shape, generator=generator).to(dtype)
+
+                window = (3, 2, 3)[:rank]
+                x = draw(2, 4, *(7, 6, 5)[:rank])
+                w = draw(*((4, 6 // groups) if transposed else (6, 4 // groups)), *window)
+                name = f"conv{'_transpose' * transposed}{rank}d"
+                for bias in (None, draw(6)):
+                    given = (x, w, bias)
+                    wide = (None if t is None else t.long() for t in given)
+                    # PyTorch's CPU has short integers only where nothing is transposed or dilated.
+                    right = getattr(functional, name)(*wide, **form).to(dtype)
+                    ours = (None if t is None else t.to("ocl") for t in given)
+                    got = getattr(functional, name)(*ours, **form).cpu()
+                    self.assertEqual(got.dtype, dtype)
+                    self.assertTrue(torch.equal(got, right))
 
     def test_planes_between_padding(self) -> None:
         """A third dimension of size 1 whose only window lies in the padding: nothing but the bias

@@ -34,7 +34,7 @@ Geometry geometry(const Args& args, size_t rank) {
 }
 
 Dims output_sizes(const Args& args, TensorView input, TensorView weight) {
-  check_floating_or_int64(args, input);
+  if (!is_integral(input.dtype(), false)) check_floating(args, input);
   check_same_type(args, input, weight);
   check(weight.ndim() >= 3 && weight.ndim() <= 5 && input.ndim() == weight.ndim(),
         "convolution needs input and weight of the same 3 to 5 dimensions, got {} and {}",

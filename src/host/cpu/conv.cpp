@@ -70,13 +70,15 @@ void for_each_pair(const Plain& p, F&& f) {
         }
 }
 
-std::vector<double> to_columns(const Plain& p, const double* image) {
-  std::vector<double> columns(static_cast<size_t>(p.column_rows() * p.out_size));
+template <typename T>
+std::vector<T> to_columns(const Plain& p, const T* image) {
+  std::vector<T> columns(static_cast<size_t>(p.column_rows() * p.out_size));
   for_each_pair(p, [&](int64_t c, int64_t i) { columns[static_cast<size_t>(c)] = image[i]; });
   return columns;
 }
 
-using Values = std::vector<double>;
+template <typename T>
+using Values = std::vector<T>;
 
 // Calls f(image, features, weights) with the offsets of every sample and group.
 template <typename F>
@@ -88,19 +90,21 @@ void for_each_group(const Plain& p, F&& f) {
         g * p.group_features() * p.column_rows());
 }
 
-Values forward(const Plain& p, const Values& image, const Values& weight) {
-  Values result(static_cast<size_t>(p.samples * p.features * p.out_size));
+template <typename T>
+Values<T> forward(const Plain& p, const Values<T>& image, const Values<T>& weight) {
+  Values<T> result(static_cast<size_t>(p.samples * p.features * p.out_size));
   for_each_group(p, [&](int64_t i, int64_t o, int64_t w) {
-    const Values columns = to_columns(p, image.data() + i);
+    const Values<T> columns = to_columns(p, image.data() + i);
     multiply(weight.data() + w, columns.data(), result.data() + o, p.group_features(), p.out_size,
              p.column_rows());
   });
   return result;
 }
 
-Values image_gradient(const Plain& p, const Values& gradient, const Values& weight) {
-  Values result(static_cast<size_t>(p.samples * p.channels * p.in_size));
-  Values columns(static_cast<size_t>(p.column_rows() * p.out_size));
+template <typename T>
+Values<T> image_gradient(const Plain& p, const Values<T>& gradient, const Values<T>& weight) {
+  Values<T> result(static_cast<size_t>(p.samples * p.channels * p.in_size));
+  Values<T> columns(static_cast<size_t>(p.column_rows() * p.out_size));
   for_each_group(p, [&](int64_t i, int64_t o, int64_t w) {
     multiply(weight.data() + w, gradient.data() + o, columns.data(), p.column_rows(), p.out_size,
              p.group_features(), {.a_transposed = true});
@@ -111,10 +115,11 @@ Values image_gradient(const Plain& p, const Values& gradient, const Values& weig
   return result;
 }
 
-Values weight_gradient(const Plain& p, const Values& gradient, const Values& image) {
-  Values result(static_cast<size_t>(p.features * p.column_rows()));
+template <typename T>
+Values<T> weight_gradient(const Plain& p, const Values<T>& gradient, const Values<T>& image) {
+  Values<T> result(static_cast<size_t>(p.features * p.column_rows()));
   for_each_group(p, [&](int64_t i, int64_t o, int64_t w) {
-    const Values columns = to_columns(p, image.data() + i);
+    const Values<T> columns = to_columns(p, image.data() + i);
     multiply(gradient.data() + o, columns.data(), result.data() + w, p.group_features(),
              p.column_rows(), p.out_size, {.b_transposed = true, .accumulate = true});
   });
@@ -128,15 +133,18 @@ void convolution(const CpuCall& call) {
   const Dims& sizes = call.specs[0].sizes;
   const Plain p = transposed ? describe(call.args, sizes, input.sizes, weight.sizes)
                              : describe(call.args, input.sizes, sizes, weight.sizes);
-  Values result = transposed ? image_gradient(p, read<double>(input), read<double>(weight))
-                             : forward(p, read<double>(input), read<double>(weight));
-  if (const auto bias = call.args.optional_tensor(Arg::bias)) {
-    const auto b = read<double>(View(*bias));
-    const size_t area =
-        result.size() / static_cast<size_t>(std::max<int64_t>(1, sizes[0] * sizes[1]));
-    for (size_t i = 0; i < result.size(); ++i) result[i] += b[i / area % b.size()];
-  }
-  write(call.out(0), result);
+  // Integers are exact, and wrap around.
+  with_compute(input.type, [&]<typename T>(T) {
+    Values<T> result = transposed ? image_gradient(p, read<T>(input), read<T>(weight))
+                                  : forward(p, read<T>(input), read<T>(weight));
+    if (const auto bias = call.args.optional_tensor(Arg::bias)) {
+      const auto b = read<T>(View(*bias));
+      const size_t area =
+          result.size() / static_cast<size_t>(std::max<int64_t>(1, sizes[0] * sizes[1]));
+      for (size_t i = 0; i < result.size(); ++i) result[i] += b[i / area % b.size()];
+    }
+    write(call.out(0), result);
+  });
 }
 
 void convolution_backward(const CpuCall& call) {
@@ -154,7 +162,7 @@ void convolution_backward(const CpuCall& call) {
     write(call.out(1), transposed ? weight_gradient(p, x, g) : weight_gradient(p, g, x));
   if (!call.wants(2)) return;
   const auto channels = static_cast<size_t>(gradient.sizes[1]);
-  Values bias(channels);
+  Values<double> bias(channels);
   const size_t area = g.size() / std::max<size_t>(1, channels * static_cast<size_t>(p.samples));
   for (size_t i = 0; i < g.size(); ++i) bias[i / area % channels] += g[i];
   write(call.out(2), bias);

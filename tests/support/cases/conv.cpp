@@ -6,7 +6,7 @@ namespace ocltensor::testing {
 namespace {
 
 bool accepts(const Operator& op, DType dtype) {
-  return is_floating(dtype) || (dtype == DType::Int64 && op.schema.name == "convolution");
+  return is_floating(dtype) || (is_integral(dtype, false) && op.schema.name == "convolution");
 }
 
 struct Geometry {
