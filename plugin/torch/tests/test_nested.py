@@ -113,8 +113,21 @@ class Nested(unittest.TestCase):
         x = strided("ocl").detach()
         with self.assertRaisesRegex(NotImplementedError, "layout=torch.jagged"):
             x.sum(-1)
+        y = strided("ocl")
         with self.assertRaisesRegex(NotImplementedError, "layout=torch.jagged"):
-            torch.native_layer_norm(x, [WIDTH], None, None, 1e-5)
+            sum(
+                t.sum() for t in torch.native_layer_norm(y, [WIDTH], None, None, 1e-5)[0].unbind()
+            ).backward()
+
+    def test_layer_norm(self) -> None:
+        weight, bias = torch.linspace(0.5, 1.5, WIDTH), torch.linspace(-1, 1, WIDTH)
+        right = torch.native_layer_norm(strided("cpu").detach(), [WIDTH], weight, bias, 1e-5)[0]
+        with torch.no_grad():
+            got = torch.native_layer_norm(
+                strided("ocl"), [WIDTH], weight.to("ocl"), bias.to("ocl"), 1e-5
+            )[0]
+        for a, b in zip(got.unbind(), right.unbind(), strict=True):
+            torch.testing.assert_close(a.cpu(), b)
 
 
 if __name__ == "__main__":

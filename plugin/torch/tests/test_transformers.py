@@ -137,11 +137,18 @@ class Case:
             for t in outs
         ]
 
-    def check(self, test: unittest.TestCase, mode: str) -> None:
+    def packed(self) -> list[torch.Tensor]:
+        """The results where an encoder packs its sequences: its norm sees zeros behind them."""
+        out = self.want[0][0].clone()
+        out[self.masks["src_key_padding_mask"] != 0] = self.module.norm.bias.detach()
+        return [out]
+
+    def check(self, test: unittest.TestCase, mode: str, packed: bool = False) -> None:
         outs, grads = self.run("ocl", self.dtype, mode)
-        test.assertEqual([t is None for t in outs], [t is None for t in self.want[0]])
+        want = self.packed() if packed and mode in ("no_grad", "inference") else self.want[0]
+        test.assertEqual([t is None for t in outs], [t is None for t in want])
         for ours, theirs in (
-            (outs, self.want[0]),
+            (outs, want),
             (grads, self.want[1] if mode == "training" else []),
         ):
             pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None]
@@ -178,13 +185,14 @@ class Transformers(unittest.TestCase):
         warnings.simplefilter("ignore")
         self.addCleanup(warnings.resetwarnings)
 
-    def over(self, make) -> None:
+    def over(self, make, packs: bool = False) -> None:
         """Runs `make(mask, layout, dtype)` -> (module, inputs, masks) in all combinations."""
         for mask, layout, dtype, modes in combinations():
             case = Case(*make(mask, layout, dtype), dtype)
+            packed = packs and layout == "batch first" and mask in ("padding", "float padding")
             for mode in modes:
                 with self.subTest(mask=mask, layout=layout, dtype=dtype, mode=mode):
-                    case.check(self, mode)
+                    case.check(self, mode, packed)
 
     def test_multi_head_attention(self) -> None:
         for weights, average in ((False, True), (True, True), (True, False)):
@@ -258,7 +266,7 @@ class Transformers(unittest.TestCase):
             module = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(WIDTH))
             return module, sequences(layout, KEYS), {**options, "mask": source}
 
-        self.over(make)
+        self.over(make, packs=True)
 
     def decoder_masks(self, mask, layout):
         batch, batched = 1 if layout == "no batch" else BATCH, layout != "no batch"
@@ -320,20 +328,38 @@ class Transformers(unittest.TestCase):
             self.assertTrue(theirs.isnan().any())
             torch.testing.assert_close(ours.cpu(), theirs, equal_nan=True, rtol=1e-5, atol=2e-6)
 
-    def test_padded_sequences_are_not_nested(self) -> None:
-        """Where the CPU packs the sequences, its output is zero at the padding; elsewhere the
-        numbers agree."""
+    def test_padded_sequences_are_packed(self) -> None:
+        """As on the CPU: what the layers give is zero at the padding, before a last norm."""
+        kinds = itertools.product((False, True), ("relu", "gelu"), (True, False))
+        for last, activation, check in kinds:
+            with self.subTest(last=last, activation=activation, check=check):
+                layer = nn.TransformerEncoderLayer(
+                    WIDTH, HEADS, 12, 0.0, activation, batch_first=True
+                )
+                x, mask = torch.randn(3, 5, WIDTH), torch.arange(5) >= torch.tensor([[5], [3], [1]])
+                norm = nn.LayerNorm(WIDTH) if last else None
+                encoder = nn.TransformerEncoder(layer, 2, norm, mask_check=check).eval()
+                with torch.no_grad():
+                    theirs = encoder(x, src_key_padding_mask=mask)
+                    encoder.to("ocl")
+                    ours = encoder(x.to("ocl"), src_key_padding_mask=mask.to("ocl")).cpu()
+                self.assertTrue((theirs[mask] == theirs[mask][0]).all())
+                torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=2e-6)
+                if norm is None:
+                    self.assertTrue((ours[mask] == 0).all())
+
+    def test_what_cannot_be_packed(self) -> None:
+        """Padding in front: the layers get the mask. Nothing but padding, as on the CPU."""
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 12, batch_first=True)
-        x, mask = torch.randn(2, 5, WIDTH), torch.arange(5) >= torch.tensor([[5], [3]])
+        encoder = nn.TransformerEncoder(layer, 2).eval()
+        x, mask = torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[0], [2]])
         with torch.no_grad():
-            encoder = nn.TransformerEncoder(layer, 2).eval()
             theirs = encoder(x, src_key_padding_mask=mask)
-            ours = encoder.to("ocl")(x.to("ocl"), src_key_padding_mask=mask.to("ocl")).cpu()
-            self.assertTrue((theirs[mask] == 0).all())
-            torch.testing.assert_close(ours[~mask], theirs[~mask], rtol=1e-5, atol=2e-6)
-            unasked = nn.TransformerEncoder(layer, 2, mask_check=False).to("ocl").eval()
-            with self.assertRaisesRegex(NotImplementedError, "enable_nested_tensor=False"):
-                unasked(x.to("ocl"), src_key_padding_mask=mask.to("ocl"))
+            encoder.to("ocl")
+            ours = encoder(x.to("ocl"), src_key_padding_mask=mask.to("ocl")).cpu()
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=2e-6)
+        with self.assertRaisesRegex(RuntimeError, "left-aligned"):
+            torch._nested_tensor_from_mask(x.to("ocl"), mask.logical_not().to("ocl"))
 
     def test_what_is_no_mask(self) -> None:
         attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).to("ocl")

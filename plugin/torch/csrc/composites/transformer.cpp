@@ -173,20 +173,6 @@ Three transform_bias_rescale(const Tensor& qkv, const Tensor& bias, int64_t head
   return {parts[0] / std::sqrt(static_cast<double>(each)), parts[1], parts[2]};
 }
 
-// nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor. It may not,
-// as its fast path has no kernels for those; so the layers use the mask itself.
-bool may_nest(const Tensor&, const Tensor&) { return false; }
-
-// nn.TransformerEncoder with mask_check=False packs them without asking: an error.
-Tensor nest(const Tensor&, const Tensor&, bool) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      "The operator 'aten::_nested_tensor_from_mask' is not implemented for the ocl device: the "
-      "encoder's fast path has no kernels for nested tensors there. Make nn.TransformerEncoder "
-      "with enable_nested_tensor=False or "
-      "mask_check=True; it then gives its layers the padding mask.");
-}
-
 // The reserve is memory for cuDNN: empty here.
 Four batch_norm_with_update(const Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
                             Tensor& mean, Tensor& var, double momentum, double eps) {
@@ -211,8 +197,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_masked_softmax", TORCH_FN(masked_softmax));
   m.impl("_masked_softmax_backward", TORCH_FN(masked_softmax_backward));
   m.impl("_transform_bias_rescale_qkv", TORCH_FN(transform_bias_rescale));
-  m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(may_nest));
-  m.impl("_nested_tensor_from_mask", TORCH_FN(nest));
   m.impl("_batch_norm_with_update", TORCH_FN(batch_norm_with_update));
   m.impl("batch_norm_backward", TORCH_FN(batch_norm_backward));
 }

@@ -15,9 +15,11 @@ constexpr const char* kMore[] = {"aten::bmm", "aten::to_padded_tensor",
                                  "aten::_nested_tensor_softmax_with_shape",
                                  "aten::_nested_tensor_storage_offsets"};
 
-// Registered for HPU, but bound to the CPU's memory.
+// Registered for HPU, but bound to the CPU's memory, or to operators that are; the first and the
+// third have kernels in composites/transformer_nested.cpp.
 bool needs_kernel(const std::string& name) {
-  return name == "aten::native_layer_norm" || name == "aten::native_layer_norm_backward";
+  return name == "aten::native_layer_norm" || name == "aten::native_layer_norm_backward" ||
+         name == "aten::_transformer_encoder_layer_fwd";
 }
 
 template <c10::DispatchKey key>
