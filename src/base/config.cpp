@@ -231,6 +231,8 @@ std::string cache_folder() {
 
 char* loader_variable(const char* name) { return secure_getenv(name); }
 
+void set_driver_variable(const char* name, const char* value) { (void)setenv(name, value, 1); }
+
 std::string driver_files() {
   const char* given = environment("OCL_ICD_VENDORS");
   return given != nullptr && *given != 0 ? given : "/etc/OpenCL/vendors";

@@ -80,6 +80,8 @@ std::string driver_files();
 // The text of a variable of OpenCL's loader as it stands in the environment, where the loader may
 // write; null if it is not set.
 char* loader_variable(const char* name);
+// For a driver that reads it later. Not thread-safe, as all that changes the environment.
+void set_driver_variable(const char* name, const char* value);
 
 // Checks and stores a value, which takes precedence over the environment. Throws
 // Error(TB_E_INVALID) for an unknown name or a bad value, and then changes nothing.

@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "base/log.h"
+#include "base/thread_owned.h"
 
 namespace ocltensor {
 
@@ -79,10 +80,11 @@ void Stream::wait(const Event& event) const {
 
 namespace {
 // The thread's current streams, by backend and device index.
-thread_local std::array<std::vector<Stream>, kMaxBackends> current_streams;
+using CurrentStreams = std::array<std::vector<Stream>, kMaxBackends>;
+thread_local CurrentStreams* current_streams = nullptr;
 
 Stream& slot(Device device) {
-  std::vector<Stream>& of_backend = current_streams[device.backend()];
+  std::vector<Stream>& of_backend = thread_owned(current_streams)[device.backend()];
   const auto index = static_cast<size_t>(device.index());
   if (of_backend.size() <= index) [[unlikely]]
     of_backend.resize(index + 1);

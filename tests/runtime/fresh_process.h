@@ -17,17 +17,22 @@ struct Outcome {
   std::string text;
 };
 
-// Runs the probe with settings like "A=1 B=2", in `folder`; standard error is part of the text.
-inline Outcome probe(const std::string& mode, const std::string& settings = "",
-                     const std::string& folder = ".") {
-  const std::string command =
-      "cd " + folder + " && exec env " + settings + " " PROBE " " + mode + " 2>&1";
+// Runs a command line with settings like "A=1 B=2", in `folder`; standard error is part of the
+// text.
+inline Outcome outcome_of(const std::string& line, const std::string& settings = "",
+                          const std::string& folder = ".") {
+  const std::string command = "cd " + folder + " && exec env " + settings + " " + line + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 512> part;
   while (std::fgets(part.data(), part.size(), pipe) != nullptr) text += part.data();
   const int status = pclose(pipe);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text};
+}
+
+inline Outcome probe(const std::string& mode, const std::string& settings = "",
+                     const std::string& folder = ".") {
+  return outcome_of(PROBE " " + mode, settings, folder);
 }
 
 // A folder of this test's own, gone afterwards.

@@ -11,9 +11,9 @@
 
 #include "base/log.h"
 #include "runtime/ahead/build_requests.h"
+#include "runtime/driver/process_end.h"
 #include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
-#include "runtime/queue/launch_thread.h"
 #include "runtime/queue/proving.h"
 
 namespace ocltensor::opencl {
@@ -142,7 +142,7 @@ bool begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTes
                        proof.state = Proof::Unknown;
                        return error.what();
                      }
-                     if (LaunchThread::are_all_stopped()) return "the process is ending";
+                     if (is_process_ending()) return "the process is ending";
                      if (!wrong.empty()) note(keys.wrong);
                      decide(proof, family, test, defines, keys, wrong);
                      return wrong;

@@ -2,9 +2,9 @@
 #include "repeated.h"
 
 #include <cstring>
-#include <memory>
 
 #include "base/log.h"
+#include "base/thread_owned.h"
 
 namespace ocltensor::opencl::pointwise {
 namespace {
@@ -90,8 +90,8 @@ struct Table {
   Entry entries[kEntries];
 };
 Table& table() {
-  thread_local std::unique_ptr<Table> own = std::make_unique<Table>();
-  return *own;
+  thread_local Table* own = nullptr;
+  return thread_owned(own);
 }
 
 // The elements of a tensor that is contiguous; -1 if it is not.

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -135,6 +136,27 @@ void expect_requests(const Capabilities& caps, int index) noexcept try {
 }
 
 bool are_expected() { return expected.load(std::memory_order_relaxed); }
+
+void build_elsewhere(const Capabilities& caps, int index, const Item& item) noexcept try {
+  const std::string message = item.source + '\t' + item.defines;
+  check(!config::cache_folder().empty(), "there is no cache folder");
+  check(message.size() <= kLongest, "its defines are too long");
+  std::array<int, 2> ends{};
+  check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0, "socketpair: {}",
+        std::strerror(errno));
+  const std::unique_ptr<int, void (*)(int*)> ours(&ends[0], [](int* end) { close(*end); });
+  {
+    const std::unique_ptr<int, void (*)(int*)> its(&ends[1], [](int* end) { close(*end); });
+    start_builder(caps, index, ends[1]);
+  }
+  check(send(ends[0], message.data(), message.size(), MSG_NOSIGNAL) == ssize_t(message.size()),
+        "the builder has ended");
+  shutdown(ends[0], SHUT_WR);  // the only request
+  char byte = 0;
+  while (recv(ends[0], &byte, 1, 0) < 0 && errno == EINTR) continue;  // its end ends the connection
+} catch (const std::exception& why) {
+  logging::info("program", "{} is not compiled elsewhere: {}", item.source, why.what());
+}
 
 std::optional<Item> next_request() {
   pollfd end{STDIN_FILENO, POLLIN, 0};

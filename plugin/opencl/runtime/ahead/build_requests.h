@@ -21,6 +21,10 @@ void expect_requests(const Capabilities& caps, int index) noexcept;
 // Whether expect_requests() has started builders.
 bool are_expected();
 
+// Has a builder of its own compile a program into the cache on disk, and waits until it has: for
+// the end of the process, when nothing is compiled in it. What went wrong is logged. Never throws.
+void build_elsewhere(const Capabilities& caps, int index, const Item& item) noexcept;
+
 // For the builder: waits for the next request; empty if none came for some seconds, or the process
 // that asked has ended.
 std::optional<Item> next_request();

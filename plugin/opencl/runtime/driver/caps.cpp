@@ -2,8 +2,8 @@
 #include "caps.h"
 
 #include <algorithm>
+#include <array>
 #include <variant>
-#include <vector>
 
 #include "base/caps.h"
 #include "base/config.h"
@@ -15,10 +15,10 @@ namespace {
 struct Field {
   Cap cap;
   std::variant<bool Capabilities::*, uint32_t Capabilities::*, uint64_t Capabilities::*> member;
-  std::vector<const char*> hides = {};  // extensions, if the capability is switched off
+  std::array<const char*, 2> hides = {};  // extensions, if the capability is switched off
 };
 
-const Field kFields[] = {
+constexpr Field kFields[] = {
     {Cap::Fp64, &Capabilities::fp64, {"cl_khr_fp64"}},
     {Cap::Fp16, &Capabilities::fp16_arithmetic, {"cl_khr_fp16"}},
     {Cap::Subgroups, &Capabilities::subgroups, {"cl_khr_subgroups", "cl_intel_subgroups"}},
@@ -48,7 +48,9 @@ void lower(Capabilities& c, const Field& field, T& own, const CapLimit& limit) {
   if (limit.most >= has) return;
   own = static_cast<T>(limit.most);
   c.limits += fmt::format("{}{}={}", c.limits.empty() ? "" : ",", name(limit.cap), limit.most);
-  if (limit.most == 0) c.hidden.insert(c.hidden.end(), field.hides.begin(), field.hides.end());
+  if (limit.most != 0) return;
+  for (const char* extension : field.hides)
+    if (extension != nullptr) c.hidden.push_back(extension);
 }
 
 void apply(Capabilities& c, const CapLimit& limit) {

@@ -10,7 +10,9 @@
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "base/thread_owned.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
@@ -44,8 +46,15 @@ struct OpenRange {
   int64_t begin;
 };
 thread_local HostCall* innermost = nullptr;
-thread_local std::vector<OpenRange> ranges;
-thread_local std::vector<std::unique_ptr<HostCall>> host_calls;
+// What the thread has begun and not ended.
+struct Open {
+  std::vector<OpenRange> ranges;
+  std::vector<std::unique_ptr<HostCall>> calls;
+};
+Open& open() {
+  thread_local Open* own = nullptr;
+  return thread_owned(own);
+}
 thread_local uint64_t correlation = 0;
 
 void hear(const Call& call) {
@@ -130,10 +139,11 @@ void HostCall::say(std::string text) {
 }
 
 void push_range(std::string_view name) {
-  ranges.push_back({std::string(name), recording(), now()});
+  open().ranges.push_back({std::string(name), recording(), now()});
 }
 
 void pop_range() {
+  std::vector<OpenRange>& ranges = open().ranges;
   check(!ranges.empty(), "no range is open on this thread");
   OpenRange range = std::move(ranges.back());
   ranges.pop_back();
@@ -144,13 +154,14 @@ void pop_range() {
 }
 
 void begin_fallback(std::string_view name) {
-  auto& call = *host_calls.emplace_back(std::make_unique<HostCall>("fallback", lasting(name)));
+  auto& call = *open().calls.emplace_back(std::make_unique<HostCall>("fallback", lasting(name)));
   if ((log_mask() & kLogFallbacks) != 0) call.say(fmt::format("fallback {}", name));
 }
 
 void end_call() {
-  check(!host_calls.empty(), "no call is open on this thread");
-  host_calls.pop_back();
+  std::vector<std::unique_ptr<HostCall>>& calls = open().calls;
+  check(!calls.empty(), "no call is open on this thread");
+  calls.pop_back();
 }
 
 void note(const char* category, std::string_view name) {

@@ -1,5 +1,5 @@
 // The specialisation of a kernel: a small set of names with values. Cheap to build and compare on
-// the launch path (names and texts are string literals, compared by address first), turned into
+// the launch path (names and texts are string literals, compared by address), turned into
 // text only when a program is built.
 #pragma once
 

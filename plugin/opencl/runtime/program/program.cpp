@@ -9,9 +9,10 @@
 #include "base/log.h"
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
-#include "runtime/ahead/item.h"
+#include "runtime/ahead/build_requests.h"
 #include "runtime/driver/caps.h"
 #include "runtime/driver/process.h"
+#include "runtime/driver/process_end.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/recorder.h"
 
@@ -95,6 +96,7 @@ void ProgramCache::compile(cl_program program, const std::string& options, const
 Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
                                        const char* what) {
   const profiler::HostCall traced("build", what);
+  const Compiling compiling(what);
   const char* lines = text.c_str();
   const size_t length = text.size();
   cl_int code = CL_SUCCESS;
@@ -196,12 +198,19 @@ disk_cache::Key ProgramCache::disk_key(const Text& text) const {
   return disk_cache::key_of(text.source + "\n" + text.options + "\n" + caps_.identity());
 }
 
-Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* what) {
+Handle<cl_program> ProgramCache::load_or_build(const Source& source, const std::string& defines,
+                                               const Text& text) {
+  const char* what = source.path;
   const auto key = disk_key(text);
   if (auto program = load(key, text.options, what)) return program;
+  if (is_process_ending()) {
+    build_ahead::build_elsewhere(caps_, index_, {what, build_ahead::on_one_line(defines)});
+    if (auto program = load(key, text.options, what)) return program;
+  }
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
     if (auto program = load(key, text.options, what)) return program;
+  const Compiling compiling(what);
   auto program = build_kernels(text, what);
   save(key, program.get());
   return program;
@@ -266,7 +275,7 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   bool found = true;
   std::call_once(slot->once, [&] {
     found = false;
-    slot->program = load_or_build(text, source.path);
+    slot->program = load_or_build(source, lines, text);
     slot->is_ready = true;
     // Also if a binary was loaded, because a capture contains sources.
     recorder::describe(slot->program.get(), text.source, text.options, source.path);

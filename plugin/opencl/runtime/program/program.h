@@ -63,7 +63,8 @@ class ProgramCache {
   };
   Text text_of(const Source& source, const std::string& defines) const;
   disk_cache::Key disk_key(const Text& text) const;
-  Handle<cl_program> load_or_build(const Text& text, const char* what);
+  Handle<cl_program> load_or_build(const Source& source, const std::string& defines,
+                                   const Text& text);
   // With short declarations of OpenCL C's functions, where these help.
   Handle<cl_program> build_kernels(const Text& text, const char* what);
   bool takes_declarations();

@@ -61,7 +61,8 @@ std::string expand(const Source& source) {
 }
 
 std::string structures_in_memory(const std::string& text) {
-  static const std::regex kParameter(R"(const (\w+Params) (\w+))");
+  static const auto& kParameter =  // leaked: threads may build while the process ends
+      *new std::regex(R"(const (\w+Params) (\w+))");
   std::string out;
   size_t at = 0;
   for (;;) {

@@ -7,8 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/thread_owned.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/process_end.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/proving.h"
 
@@ -54,7 +56,7 @@ Shelf& shelf() {
   return s;
 }
 
-// Borrows a set of kernels for the lifetime of a thread.
+// A set of kernels, borrowed for the lifetime of a thread.
 class Borrowed {
  public:
   Borrowed() {
@@ -70,15 +72,26 @@ class Borrowed {
     std::lock_guard lock(shelf().mutex);
     shelf().free.push_back(kernels_);
   }
+  Borrowed(const Borrowed&) = delete;
   Kernels& operator*() { return *kernels_; }
+  // Stands for any kernel that a rehearsal notes.
+  Kernel unready{nullptr, "a kernel that has not been built"};
 
  private:
   Kernels* kernels_;
 };
 
+Borrowed& borrowed_kernels() {
+  thread_local Borrowed* own = nullptr;
+  return thread_owned(own);
+}
+
 cl_kernel create(Device& device, const Source& source, const Defines& defines,
                  const char* function) {
+  const uint64_t builds = build_counters().builds;
   const cl_program program = device.programs().get(source, defines);
+  // Also before exit handlers that this program's build added.
+  if (build_counters().builds != builds) LaunchThread::stop_all_at_exit();
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
   if (code != CL_SUCCESS)
@@ -91,14 +104,9 @@ cl_kernel create(Device& device, const Source& source, const Defines& defines,
 }  // namespace
 
 void Kernel::make() {
-  if (LaunchThread::are_all_stopped())
-    throw Error(TB_E_INTERNAL, 0,
-                fmt::format("kernel {} was not built: the process is ending", name_),
-                CL_BUILD_PROGRAM_FAILURE);
   if (later_->unproven) proving::wait(later_->device, later_->source, later_->defines);
   kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
   is_made_.store(true, std::memory_order_release);
-  LaunchThread::stop_all_at_exit();  // also before exit handlers that this program's build added
 }
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
@@ -129,13 +137,13 @@ Launch::~Launch() {
 }
 
 bool defers_builds(const Stream& stream) {
-  return stream.has_launch_thread() &&
+  return stream.has_launch_thread() && !is_process_ending() &&
          (build_counters().builds != 0 || build_ahead::are_expected());
 }
 
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines) {
-  thread_local Borrowed borrowed;
+  Borrowed& borrowed = borrowed_kernels();
   Device& device = stream.device();
   const uint32_t owner = stream.has_launch_thread() ? stream.place() : 0;
   const KeyView key{&device, owner, &source, function, defines};
@@ -143,10 +151,10 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
     return *it->second;
   if (Rehearsal& rehearsal = stream.rehearsal();
       rehearsal.is_on() && !device.programs().has(source, defines)) {
-    thread_local Kernel unready(nullptr, "a kernel that has not been built");
     rehearsal.note(source, defines);
-    return unready;
+    return borrowed.unready;
   }
+  if (device.caps().launch_compiler != nullptr) LaunchThread::note_compiling_launch();
   std::unique_ptr<Kernel> kernel;
   const bool may_wait = defers_builds(stream);
   const bool is_missing = may_wait && !device.programs().has(source, defines);

@@ -6,8 +6,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/config.h"
+#include "base/log.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/driver/process_end.h"
 #include "runtime/driver/worker.h"
 #include "runtime/queue/proving.h"
 #include "runtime/queue/stream.h"
@@ -28,23 +31,33 @@ void relax() {
 #endif
 }
 
-// Drivers crash if they are called while the process ends.
-std::atomic<bool> process_ends{false};
+// What the launches from now on need is compiled, and what has been launched has run: no thread of
+// the driver compiles any more.
+void end_compiling_launches(Device& device) {
+  config::set_driver_variable(device.caps().launch_compiler, "0");
+  try {
+    device.synchronize(false);
+  } catch (const Error& error) {
+    logging::debug("device", "at the end of the process: {}", error.what());
+  }
+}
+
+// Drivers crash if their compilers are called, or their threads run, while exit() destroys them.
+void end_process() {
+  if (is_forked() || !end_compiling()) return;  // a child's threads are the parent's
+  proving::stop();
+  for (const auto& device : device_list().devices) {
+    if (!device->is_open()) continue;
+    for (const auto& stream : device->streams()) stream->stop_launch_thread();
+    if (device->caps().launch_compiler != nullptr) end_compiling_launches(*device);
+  }
+}
 
 }  // namespace
 
-void LaunchThread::stop_all_at_exit() {
-  (void)std::atexit([] {
-    if (process_ends.exchange(true) || is_forked()) return;  // a child's threads are the parent's
-    proving::stop();
-    for (const auto& device : device_list().devices) {
-      if (!device->is_open()) continue;
-      for (const auto& stream : device->streams()) stream->stop_launch_thread();
-    }
-  });
-}
+std::atomic<bool> LaunchThread::launches_compile_{false};
 
-bool LaunchThread::are_all_stopped() { return process_ends; }
+void LaunchThread::stop_all_at_exit() { (void)std::atexit(end_process); }
 
 LaunchThread::LaunchThread(std::function<void(Command&)> submit, bool all)
     : submit_(std::move(submit)),
@@ -65,7 +78,7 @@ Command* LaunchThread::next(bool later) {
   const bool is_idle =
       all_ ? awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst : is_empty();
   if (is_idle && !later) return nullptr;
-  if (stopping_ || process_ends) return nullptr;
+  if (stopping_ || is_process_ending()) return nullptr;
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
     const std::unique_lock lock = take_lock();

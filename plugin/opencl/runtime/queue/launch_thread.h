@@ -46,11 +46,16 @@ class LaunchThread {
   // Ends the thread, if it runs; it does not start again.
   void stop();
 
-  // Has the threads of all streams, and the proofs, stopped before what drivers and compilers have
-  // registered so far runs at the process's exit. Thread-safe.
+  // Has the threads of all streams, the proofs and all compiling (process_end.h) stopped before
+  // what drivers and compilers have registered so far runs at the process's exit. Thread-safe.
   static void stop_all_at_exit();
-  // Whether that has happened: nothing may be compiled any more.
-  static bool are_all_stopped();
+  // The same, if a kernel has been made since that the driver compiles at its launch: to be called
+  // when launches have run.
+  static void stop_all_at_exit_if_compiled() {
+    if (launches_compile_.load(std::memory_order_relaxed)) [[unlikely]]
+      if (launches_compile_.exchange(false)) stop_all_at_exit();
+  }
+  static void note_compiling_launch() { launches_compile_ = true; }
 
  private:
   void run();
@@ -59,6 +64,7 @@ class LaunchThread {
   void submit_one();
   void wake();
 
+  static std::atomic<bool> launches_compile_;
   // A power of two; a step's launches while their programs are built.
   static constexpr uint32_t kSlots = 2048;
   const std::function<void(Command&)> submit_;

@@ -33,7 +33,7 @@ class Prover {
  public:
   void begin(Case added) {
     const std::lock_guard lock(mutex_);
-    check(!stopping_, "the process is ending");
+    if (stopping_) fail(TB_E_STATE, "{}: the process is ending", added.source->path);
     if (!thread_.joinable()) {
       LaunchThread::stop_all_at_exit();
       thread_ = start_worker("ocl-proofs", [this] { run(); });
@@ -62,7 +62,7 @@ class Prover {
              "so what its stream was to compute since then is lost: run the work again, which uses "
              "no kernel that was found wrong.\n{}",
              source.path, found->wrong);
-      if (stopping_) fail(TB_E_INTERNAL, "{} was not tested: the process is ending", source.path);
+      if (stopping_) fail(TB_E_STATE, "{} was not tested: the process is ending", source.path);
     }
   }
 

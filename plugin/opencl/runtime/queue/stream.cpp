@@ -300,6 +300,7 @@ void Stream::finish_all() {
   pace_.forget();
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
+  LaunchThread::stop_all_at_exit_if_compiled();
 }
 
 void Stream::settle() {

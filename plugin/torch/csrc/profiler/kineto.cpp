@@ -14,7 +14,9 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
+#include "base/thread_owned.h"
 #include "runtime/plugin.h"
 
 namespace torch_ocl {
@@ -40,7 +42,11 @@ ActivityType type_of(const Record& record) {
   return record.category == "fill" ? ActivityType::GPU_MEMSET : ActivityType::CONCURRENT_KERNEL;
 }
 
-thread_local std::vector<uint64_t> correlations;  // ids of PyTorch's running operators
+// Ids of PyTorch's running operators on this thread.
+std::vector<uint64_t>& correlations() {
+  thread_local std::vector<uint64_t>* own = nullptr;
+  return thread_owned(own);
+}
 
 class Session : public libkineto::IActivityProfilerSession {
  public:
@@ -99,12 +105,13 @@ class Session : public libkineto::IActivityProfilerSession {
 
   // Called by PyTorch around each operator, on its thread.
   void pushCorrelationId(uint64_t id) override {
-    correlations.push_back(id);
+    correlations().push_back(id);
     (void)api().profiler->correlate(id, nullptr);
   }
   void popCorrelationId() override {
-    if (!correlations.empty()) correlations.pop_back();
-    (void)api().profiler->correlate(correlations.empty() ? 0 : correlations.back(), nullptr);
+    std::vector<uint64_t>& running = correlations();
+    if (!running.empty()) running.pop_back();
+    (void)api().profiler->correlate(running.empty() ? 0 : running.back(), nullptr);
   }
 
  private:

@@ -103,10 +103,14 @@ std::string unavailable_reason() {
   std::string reason;
   const int count = ask_count(reason);
   if (count != 0) return count > 0 ? "" : reason;
+  return "no OpenCL device was found: " + device_report();
+}
+
+std::string device_report() {
   std::string report(api().device->report(nullptr, 0) + 1, '\0');
   api().device->report(report.data(), report.size());
   report.pop_back();
-  return "no OpenCL device was found: " + report;
+  return report;
 }
 
 void require_device() {

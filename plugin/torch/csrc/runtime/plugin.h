@@ -28,6 +28,8 @@ TORCH_OCL_API const tb_api* api_if_loaded() noexcept;  // nullptr if it is not l
 // Where the plugin was loaded from, and its version; empty without one.
 TORCH_OCL_API std::string plugin_path();
 TORCH_OCL_API std::string plugin_version();
+// The plugin's text about the drivers and devices that it found or refused.
+TORCH_OCL_API std::string device_report();
 // Throws RuntimeError with unavailable_reason() if there is no device.
 TORCH_OCL_API void require_device();
 // Whether this is a child of a process that used the driver before fork(): nothing works then.

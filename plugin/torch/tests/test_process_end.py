@@ -1,0 +1,111 @@
+"""Tensors where Python's processes and threads end: right, or an error that says so; no signal."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+# `calls()` prints a line for each call.
+CALLS = """
+import atexit, sys, threading
+{before}
+import torch, torch_ocl
+x = torch.ones(4, device="ocl")
+w = torch.ones(3, 4, device="ocl", requires_grad=True)
+net = torch.nn.Conv2d(1, 2, 2).to("ocl")
+
+def item(): assert (x * 2).sum().item() == 8
+def matmul(): assert (w @ x).tolist() == [4, 4, 4]
+def backward(): assert torch.autograd.grad((w * w).sum(), w)[0].sum().item() == 24
+def module(): assert net(torch.ones(1, 1, 3, 3, device="ocl")).shape == (1, 2, 2, 2)
+def create(): assert torch.zeros(3, device="ocl").tolist() == [0, 0, 0]
+def copies(): assert torch.arange(3).to("ocl").cpu().tolist() == [0, 1, 2]
+def draw(): assert torch.rand(9, device="ocl").max().item() < 1
+def sort(): assert torch.arange(4, device="ocl").sort(descending=True)[0].tolist() == [3, 2, 1, 0]
+def text(): assert "1." in repr(x)
+def stream():
+    with torch.ocl.stream(torch.ocl.Stream()):
+        assert (x + 1).tolist() == [2, 2, 2, 2]
+def wait():
+    torch.ocl.synchronize()
+    torch.ocl.empty_cache()
+
+def calls():
+    for call in (item, matmul, backward, module, create, copies, draw, sort, text, stream, wait):
+        try:
+            call()
+            print(call.__name__, "right", flush=True)
+        except RuntimeError as error:
+            print(call.__name__, error, flush=True)
+    print("end", flush=True)
+
+class Last:
+    def __del__(self): calls()
+
+{place}
+"""
+PLACES = {
+    "exit handler before the import": ("atexit.register(lambda: calls())", ""),
+    "exit handler": ("", "atexit.register(calls)"),
+    "used before": ("", "calls(); atexit.register(calls)"),
+    "object of a module": ("", "last = Last()"),
+    "object in a builtin module": ("", "sys.last = Last()"),
+    "object of a thread": (
+        "",
+        "def run():\n    threading.current_thread().last = Last()\n"
+        "t = threading.Thread(target=run); t.start(); t.join(); del t",
+    ),
+    "exit in a thread": (
+        "",
+        "atexit.register(calls)\nt = threading.Thread(target=lambda: (calls(), sys.exit(3)))\n"
+        "t.start(); t.join()",
+    ),
+    "thread after main": (
+        "",
+        "go = threading.Event()\n"
+        "def run():\n    go.wait(); calls()\n"
+        "threading.Thread(target=run).start()\n"
+        "threading._register_atexit(go.set)",
+    ),
+}
+# Daemon threads are stopped wherever they are: nothing that they print is certain.
+DAEMON = (
+    "started = threading.Event()\n"
+    "def run():\n"
+    "    while True:\n        item(); matmul(); started.set()\n"
+    "threading.Thread(target=run, daemon=True).start(); started.wait()"
+)
+
+
+class ProcessEnd(unittest.TestCase):
+    def run_place(
+        self, before: str, place: str, launch_thread: str
+    ) -> subprocess.CompletedProcess[str]:
+        source = CALLS.replace("{before}", before).replace("{place}", place)
+        return subprocess.run(  # not forked.run: its processes end without the interpreter's end
+            [sys.executable, "-W", "ignore", "-c", source],
+            env={**os.environ, "OCLTENSOR_LAUNCH_THREAD": launch_thread},
+            capture_output=True,
+            text=True,
+        )
+
+    def test_places(self) -> None:
+        for name, (before, place) in PLACES.items():
+            for launch_thread in "01":
+                with self.subTest(name, launch_thread=launch_thread):
+                    result = self.run_place(before, place, launch_thread)
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    lines = result.stdout.split("\n")[:-1]
+                    self.assertEqual(lines[-1], "end", result.stdout + result.stderr)
+                    wrong = [line for line in lines if not line.endswith(("right", "end"))]
+                    self.assertEqual(wrong, [], result.stderr)
+
+    def test_daemon_threads(self) -> None:
+        for launch_thread in "01":
+            with self.subTest(launch_thread=launch_thread):
+                result = self.run_place("", DAEMON, launch_thread)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
