@@ -2,4 +2,8 @@
 // (A plugin exports what its version script names, whatever is marked.)
 #pragma once
 
+#if __cplusplus < 201709L
+#error "ocltensor's headers are C++20: compile with -std=c++20 or later"
+#endif
+
 #define OCLTENSOR_API __attribute__((visibility("default")))

@@ -46,14 +46,16 @@ struct SixteenBit {
 
 // set_flags() and flags() leave an empty member as it is.
 struct Flags {
-  std::optional<bool> enabled;  // algorithms for special shapes, too; false: the general ones alone
-  std::optional<bool> deterministic;      // the same bits in every run
-  std::optional<bool> benchmark;          // choose algorithms by measuring them
-  std::optional<int> benchmark_limit;     // how many are measured; 0: all
-  std::optional<bool> keep_measurements;  // on disk, and choose by them even without `benchmark`
-  std::optional<bool> immediate;          // choose by rule, whatever `benchmark` says
-  std::optional<bool> allow_tf32;         // float32 products in TF32, where matrix units offer it
-  std::optional<SixteenBit> fp16, bf16;
+  std::optional<bool> enabled =
+      {};  // algorithms for special shapes, too; false: the general ones alone
+  std::optional<bool> deterministic = {};   // the same bits in every run
+  std::optional<bool> benchmark = {};       // choose algorithms by measuring them
+  std::optional<int> benchmark_limit = {};  // how many are measured; 0: all
+  std::optional<bool> keep_measurements =
+      {};                               // on disk, and choose by them even without `benchmark`
+  std::optional<bool> immediate = {};   // choose by rule, whatever `benchmark` says
+  std::optional<bool> allow_tf32 = {};  // float32 products in TF32, where matrix units offer it
+  std::optional<SixteenBit> fp16 = {}, bf16 = {};
 };
 OCLTENSOR_API Flags get_flags();  // no member is empty
 OCLTENSOR_API void set_flags(const Flags& flags);

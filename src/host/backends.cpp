@@ -99,9 +99,9 @@ std::vector<std::string> resolved(const std::vector<std::string>& patterns) {
   return names;
 }
 
-const std::string kOperations = "OCLTENSOR_DISABLED_OPERATIONS";
-const std::string kAlgorithms = "OCLTENSOR_DISABLED_ALGORITHMS";
-const std::string kProviders = "OCLTENSOR_DISABLED_PROVIDERS";
+constexpr const char* kOperations = "OCLTENSOR_DISABLED_OPERATIONS";
+constexpr const char* kAlgorithms = "OCLTENSOR_DISABLED_ALGORITHMS";
+constexpr const char* kProviders = "OCLTENSOR_DISABLED_PROVIDERS";
 
 }  // namespace
 

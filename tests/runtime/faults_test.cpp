@@ -33,6 +33,25 @@ TEST(Faults, AnIndexOutOfRangeIsThrownByTheNextWait) {
   EXPECT_EQ(rows.to_vector<float>(), (std::vector<float>{1, 1, 1, 0, 0, 0}));
 }
 
+TEST(Faults, LabelsAndOffsetsOutOfRange) {
+  const ot::Device device("ocl");
+  const ot::Tensor probs = ot::log_softmax(ot::ones({5, 1, 4}, {ot::DType::Float32, device}), 2);
+  const ot::Tensor labels = ot::tensor<int64_t>({1, 9}, device);
+  const auto [status, text] = error_of([&] {
+    (void)ot::_ctc_loss(probs, labels, {5}, {2});
+    ot::synchronize(device);
+  });
+  EXPECT_EQ(status, TB_E_INDEX);
+  EXPECT_NE(text.find("target 9 is out of range: there are 4 classes"), std::string::npos) << text;
+  const auto offsets = error_of([&] {
+    (void)ot::_ocl_rows_of(ot::tensor<int64_t>({0, 3, 2}, device), 4);
+    ot::synchronize(device);
+  });
+  EXPECT_EQ(offsets.first, TB_E_INDEX);
+  EXPECT_NE(offsets.second.find("offsets descend: 2 follows 3"), std::string::npos)
+      << offsets.second;
+}
+
 TEST(Faults, ReadingAResultThrowsToo) {
   const ot::Device device("ocl");
   const ot::Tensor a = ot::tensor<int64_t>({6, 7}, device), b = ot::tensor<int64_t>({3, 0}, device);

@@ -37,6 +37,25 @@ const ot::KernelLibrary& library() {
   return compiled;
 }
 
+// PoCL writes a file of the kernel's name, and ends the process where that fails.
+TEST(CustomKernels, NamesOfAnyLengthRunOrAreRefusedWithTheLimit) {
+  for (const size_t length : {200, 252, 253, 254, 255, 256, 260, 1000}) {
+    const std::string name(length, 'k');
+    try {
+      const auto compiled = ot::KernelLibrary::compile(
+          "__kernel void " + name + "(__global float *x) { x[get_global_id(0)] = 1; }");
+      const ot::Tensor x = ot::zeros({4}, {ot::DType::Float32, "ocl"});
+      compiled.kernel(name).launch({x}, {4});
+      EXPECT_THAT(x.to_vector<float>(), ElementsAre(1, 1, 1, 1)) << length;
+    } catch (const ot::Error& error) {
+      EXPECT_GT(length, 252u);
+      EXPECT_EQ(error.status(), TB_E_COMPILE);
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("this one has {}: kkk", length)));
+      EXPECT_THAT(error.what(), HasSubstr("at most 252 characters with Portable Computing"));
+    }
+  }
+}
+
 TEST(CustomKernels, BindTensorsNumbersListsAndBytes) {
   EXPECT_THAT(library().names(),
               ElementsAre("at_offset", "local_sum", "pick", "scale", "types", "weigh"));

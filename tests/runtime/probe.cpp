@@ -7,6 +7,7 @@
 //   probe capture FILE       captures an addition to a file
 //   probe capture-fork FILE  forks meanwhile; the child tries to go on and to stop
 //   probe reason       prints why no device is available
+//   probe devices      prints how many there are, and what was found
 //   probe profile      operators, copies both ways and, where it is allowed, a fallback
 //   probe interrupt    works until SIGINT, which it sends to itself, ends it
 //   probe handler      the same with a handler of its own, which exits with 7
@@ -251,14 +252,17 @@ int main(int argc, char** argv) {
       ot::profiler::start("interval", false, argv[2]);
       return several_operators().size() == 100 ? 0 : 1;
     }
+    if (mode == "devices")
+      return fmt::print("devices {}\n{}", ot::device_count(), ot::device_report()), 0;
     if (mode == "reason")
       return fmt::print("devices {}: {}\n", ot::device_count(), ot::unavailable_reason()), 0;
   } catch (const ot::Error& e) {
     fmt::print("error {}: {}\n", e.status(), e.what());
     return 3;
   }
-  fmt::print(stderr,
-             "usage: probe add|fork|live|threads|reason|capture FILE|capture-fork FILE|profile|"
-             "interrupt|handler|left FILE|settings|caps\n");
+  fmt::print(
+      stderr,
+      "usage: probe add|fork|live|threads|reason|devices|capture FILE|capture-fork FILE|profile|"
+      "interrupt|handler|left FILE|settings|caps\n");
   return 2;
 }

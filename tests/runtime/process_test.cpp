@@ -36,6 +36,25 @@ TEST(Process, BadDriverFileIsAReason) {
   EXPECT_THAT(o.text, Not(HasSubstr("is installed")));
 }
 
+// PoCL alone, so that a machine's other drivers do not count.
+TEST(Process, ADriverThatTwoFilesNameIsOneDevice) {
+  const fs::path file = "/etc/OpenCL/vendors/pocl.icd";
+  if (!fs::exists(file)) GTEST_SKIP() << file << " is not here";
+  Folder f;
+  fs::copy_file(file, f.path() + "/a.icd");
+  const Outcome one = probe("devices", "OCL_ICD_VENDORS=" + f.path());
+  EXPECT_THAT(one.text, HasSubstr("devices 1\n"));
+  EXPECT_THAT(one.text, Not(HasSubstr("once more")));
+  fs::copy_file(file, f.path() + "/b.icd");
+  const Outcome two = probe("devices", "OCL_ICD_VENDORS=" + f.path());
+  EXPECT_THAT(two.text, HasSubstr("devices 1\n"));
+  EXPECT_THAT(two.text, HasSubstr("once more: two *.icd files name its driver, one can go"));
+  // Two devices of one driver, alike in all but their handles, are two.
+  const Outcome equal =
+      probe("devices", "POCL_DEVICES='pthread pthread' OCL_ICD_VENDORS=" + f.path());
+  EXPECT_THAT(equal.text, HasSubstr("devices 2\n"));
+}
+
 TEST(Process, UnknownDeviceChoiceNamesIt) {
   const Outcome o = probe("reason", "OCLTENSOR_DEVICES=nosuchdevice");
   EXPECT_THAT(o.text, HasSubstr("'nosuchdevice' matches no"));

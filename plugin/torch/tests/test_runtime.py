@@ -23,6 +23,7 @@ class Devices(unittest.TestCase):
         self.assertTrue(torch.ocl.is_built())
         self.assertTrue(torch.ocl.is_available(), torch.ocl.unavailable_reason())
         self.assertEqual(torch.ocl.unavailable_reason(), "")
+        self.assertIn(torch.ocl.get_device_name(), torch.ocl.device_report())
         self.assertGreaterEqual(torch.ocl.device_count(), 1)
         self.assertTrue(torch.backends.ocl.is_available())
         self.assertEqual(torch.accelerator.current_accelerator().type, "ocl")

@@ -8,6 +8,12 @@ def unavailable_reason() -> str:
     return _C.unavailable_reason()
 
 
+def device_report() -> str:
+    """The drivers and devices that were found or refused, a line each, and remarks: say of a driver
+    that is installed twice. Raises ``RuntimeError`` without the plugin."""
+    return _C.device_report()
+
+
 def plugin_path() -> str:
     """The path of the plugin library that was loaded; empty if none was."""
     return _C.plugin_path()

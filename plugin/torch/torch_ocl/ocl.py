@@ -10,7 +10,8 @@ needed, and ``is_available``, ``is_built`` and ``device_count`` never raise.
 
 devices
     ``device_count``, ``get_device_properties``, ``get_device_name``, ``current_device``,
-    ``set_device``, ``device``; why there is none: ``unavailable_reason``
+    ``set_device``, ``device``; why there is none: ``unavailable_reason``;
+    what was found: ``device_report``
 streams and events
     ``Stream``, ``stream``, ``current_stream``, ``Event``; all work goes to the thread's current
     stream; only ``synchronize``, ``item`` and copies to the CPU wait for it
@@ -56,7 +57,13 @@ from torch_ocl.device import (
     set_device,
     synchronize,
 )
-from torch_ocl.diagnostics import counters, fallback_counts, plugin_path, unavailable_reason
+from torch_ocl.diagnostics import (
+    counters,
+    device_report,
+    fallback_counts,
+    plugin_path,
+    unavailable_reason,
+)
 from torch_ocl.graphed_callables import make_graphed_callables
 from torch_ocl.graphs import (
     OCLGraph,
@@ -128,6 +135,7 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
+    "device_report",
     "driver_allocated_memory",
     "empty_cache",
     "empty_host_cache",

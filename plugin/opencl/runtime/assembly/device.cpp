@@ -102,6 +102,7 @@ Device::Parts& Device::parts() {
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);
     open_ = true;
+    LaunchThread::stop_all_at_exit();
     if (profiler::recording()) profiler::finish_at_exit();  // runs before the driver's handlers
     // Much will be compiled where nothing is on disk yet.
     if (caps_.deferred_builds && disk_cache::state().entries == 0)

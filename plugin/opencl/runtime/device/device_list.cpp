@@ -1,5 +1,6 @@
 // Finds devices on every platform, and records every refusal.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 
@@ -18,6 +19,34 @@ struct Candidate {
   cl_device_id id;
   Capabilities caps;
 };
+
+// cl_khr_device_uuid: the same for one device whoever drives it. Empty without.
+std::string uuid_of(cl_device_id id) {
+  constexpr cl_device_info kUuid = 0x106A;
+  std::array<char, 16> uuid{};
+  if (cl().clGetDeviceInfo(id, kUuid, uuid.size(), uuid.data(), nullptr) != CL_SUCCESS) return {};
+  return {uuid.begin(), uuid.end()};
+}
+
+// One device that several *.icd files name: by one library it has one handle; by copies of it one
+// UUID, on platforms of one name and version. Another vendor's driver for it is a choice, and
+// stays.
+bool is_same(const Candidate& a, const Candidate& b) {
+  if (a.id == b.id) return true;
+  if (a.platform == b.platform || a.caps.platform != b.caps.platform ||
+      a.caps.driver_version != b.caps.driver_version || a.caps.name != b.caps.name)
+    return false;
+  const std::string uuid = uuid_of(a.id);
+  return !uuid.empty() && uuid == uuid_of(b.id);
+}
+
+void add(std::vector<Candidate>& found, Candidate candidate, std::string& report) {
+  const bool is_known =
+      std::ranges::any_of(found, [&](const Candidate& other) { return is_same(other, candidate); });
+  report += fmt::format("platform {}: device {}{}\n", candidate.caps.platform, candidate.caps.name,
+                        is_known ? " once more: two *.icd files name its driver, one can go" : "");
+  if (!is_known) found.push_back(std::move(candidate));
+}
 
 std::vector<Candidate> enumerate(std::string& report) {
   std::vector<Candidate> found;
@@ -49,8 +78,7 @@ std::vector<Candidate> enumerate(std::string& report) {
              "clGetDeviceIDs");
     for (cl_device_id id : ids) {
       try {
-        found.push_back({platform, id, query_capabilities(platform, id)});
-        report += fmt::format("platform {}: device {}\n", name, found.back().caps.name);
+        add(found, {platform, id, query_capabilities(platform, id)}, report);
       } catch (const Error& e) {
         report += fmt::format("platform {}: a device is refused: {}\n", name, e.what());
       }

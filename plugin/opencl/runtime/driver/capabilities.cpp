@@ -52,8 +52,15 @@ constexpr DriverFact kDriverFacts[] = {
      "measured on PoCL 3.1: a lane with |x| >= 2^23 spoils the others",
      [](Capabilities& c) { c.scalar_trigonometry = true; }},
     {"Portable Computing Language", "",
+     "PoCL 3.1 ends the process where it cannot write NAME.so, and file names have 255 characters",
+     [](Capabilities& c) { c.longest_kernel_name = 252; }},
+    {"Portable Computing Language", "",
      "PoCL 3.1: 0.2 to 2 s a program; its code generation holds a lock of the process",
      [](Capabilities& c) { c.slow_compiler = true; }},
+    {"Portable Computing Language", "",
+     "PoCL 3.1 reads it at each launch; making a binary compiles kernels for work-groups of any "
+     "size",
+     [](Capabilities& c) { c.launch_compiler = "POCL_WORK_GROUP_SPECIALIZATION"; }},
     {"Portable Computing Language", "",
      "PoCL 3.1: 86 of 97 ms of a small program are the 18,000 lines of clang's opencl-c.h",
      [](Capabilities& c) { c.slow_declarations = (c.type & CL_DEVICE_TYPE_CPU) != 0; }},
@@ -73,8 +80,6 @@ constexpr DriverFact kDriverFacts[] = {
      "s "
      "without",
      [](Capabilities& c) { c.register_tiles = false; }},
-    {"NVIDIA", "", "inline PTX in OpenCL C; used since KataGo, CLBlast",
-     [](Capabilities& c) { c.warp_shuffle_ptx = true; }},
 };
 
 bool contains(const std::string& haystack, const char* needle) {

@@ -44,13 +44,16 @@ struct Capabilities {
   bool launch_thread = false;        // streams submit launches by threads of their own
   bool deferred_builds = false;      // at least while their programs are built
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
+  // Kernels are compiled at their launches, for the size of the work-group, unless this variable
+  // is "0": then only those that no program's binary was asked of.
+  const char* launch_compiler = nullptr;
+  uint32_t longest_kernel_name = 0;  // 0: any length
   bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
-  bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   bool outlined_kernels = false;    // kernels of one item are functions: others are compiled thrice
   uint32_t compute_capability = 0;  // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";
 
-  // OCLTENSOR_NVIDIA_MMA: kernels for matrix units by mma.sync, which no GPU has judged yet.
+  // OCLTENSOR_NVIDIA_MMA: kernels for matrix units by mma.sync.
   uint32_t mma_generation = 0;  // the compute capability that they are to use; 0: they do not run
   bool emulated_mma = false;    // in OpenCL C, on any device, for tests
 

@@ -12,6 +12,7 @@
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/process_end.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
 
@@ -309,6 +310,10 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
   check(&stream.device() == &device_,
         "kernel {} was compiled for device {}, the stream belongs to {}", name_, device_.index(),
         stream.device().index());
+  // It may have been compiled for work-groups of one size alone.
+  if (is_process_ending() && device_.caps().launch_compiler != nullptr)
+    fail(TB_E_STATE, "kernel {} cannot be launched: the process is ending, and {} compiles it",
+         name_, device_.caps().platform);
   const std::lock_guard lock(mutex_);
   Binding to{stream, kernel_of(stream), binds_pairs(args), 0, 0, {}, {}};
   for (const tb_value& value : args) {
@@ -331,12 +336,25 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
   if (!to.views.empty()) stream.submit_launches();
 }
 
+namespace {
+
+void check_name(const Capabilities& caps, std::string_view name) {
+  if (caps.longest_kernel_name == 0 || name.size() <= caps.longest_kernel_name) return;
+  fail(TB_E_COMPILE,
+       "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it a "
+       "shorter one",
+       caps.longest_kernel_name, caps.platform, name.size(), name);
+}
+
+}  // namespace
+
 Library::Library(Device& device, const std::string& source, const std::string& options) {
   std::string all = device.caps().build_options + " -cl-kernel-arg-info";
   if (!options.empty()) all += " " + options;
   try {
     program_ =
         device.programs().build(without_hidden(device.caps(), source), all, "the kernel source");
+    LaunchThread::stop_all_at_exit();
   } catch (const Error& error) {
     const std::string line = line_in_question(error.what(), source);
     if (error.status() != TB_E_COMPILE || line.empty()) throw;
@@ -354,6 +372,7 @@ Library::Library(Device& device, const std::string& source, const std::string& o
   for (const cl_kernel kernel : made) owned.emplace_back(kernel);
   for (Handle<cl_kernel>& kernel : owned)
     kernels_.push_back(std::make_unique<CustomKernel>(device, program_.get(), std::move(kernel)));
+  for (const auto& kernel : kernels_) check_name(device.caps(), kernel->name());
   std::ranges::sort(
       kernels_, [](const auto& a, const auto& b) { return std::strcmp(a->name(), b->name()) < 0; });
 }

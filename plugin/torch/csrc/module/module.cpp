@@ -192,6 +192,8 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits(
       "unavailable_reason", +[] { return unavailable_reason(); });
   waits(
+      "device_report", +[] { return device_report(); });
+  waits(
       "require_device", +[] { require_device(); });
   waits(
       "plugin_path", +[] { return plugin_path(); });

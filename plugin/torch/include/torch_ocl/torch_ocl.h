@@ -33,6 +33,9 @@ TORCH_OCL_API void initialize();
 TORCH_OCL_API bool is_available() noexcept;
 // Why none can be used; empty if one can. Never throws.
 TORCH_OCL_API std::string unavailable_reason();
+// The plugin's text about the drivers and devices that it found or refused. Throws without a
+// plugin.
+TORCH_OCL_API std::string device_report();
 // 0 without plugin, driver or device. Never throws, initialises no more than the driver.
 TORCH_OCL_API c10::DeviceIndex device_count() noexcept;
 // As the driver says it: "NVIDIA H200", "pthread-...".
