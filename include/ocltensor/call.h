@@ -17,9 +17,10 @@ namespace ocltensor {
 struct Operator;  // NOLINT(bugprone-forward-declaration-namespace): the library has its definition
 
 struct CallOptions {
-  bool in_place = false;         // outs[0] is an input; its shape must not change
-  std::optional<Device> device;  // for operators without tensor arguments; default_device() else
-  std::optional<DType> dtype;    // of the result of an operator without tensor arguments
+  bool in_place = false;  // outs[0] is an input; its shape must not change
+  std::optional<Device> device =
+      {};                           // for operators without tensor arguments; default_device() else
+  std::optional<DType> dtype = {};  // of the result of an operator without tensor arguments
 };
 
 // An argument of the boxed call, with one alternative per type of a schema. monostate is None.

@@ -51,8 +51,9 @@ class OCLTENSOR_API Module {
   void to(DType dtype) const;
   void zero_grad() const;  // no parameter has a gradient then
 
-  // Parameters and buffers by name. Loading copies into them: TB_E_INVALID for a name that is
-  // missing or unknown, and for another shape; nothing has changed then.
+  // Parameters and buffers by name, as PyTorch's layers have them. Loading copies into them:
+  // TB_E_INVALID for a name that is missing or unknown, and for another shape; nothing has changed
+  // then. As in PyTorch only "num_batches_tracked" may be missing: older files do not have it.
   NamedTensors state() const;
   void load_state(const NamedTensors& state) const;
 
@@ -74,7 +75,7 @@ class OCLTENSOR_API Linear : public Module {
  public:
   struct Options {
     bool bias = true;
-    std::optional<DType> compute;  // products in this type, results in that of the input
+    std::optional<DType> compute = {};  // products in this type, results in that of the input
   };
   Linear(int64_t in, int64_t out) : Linear(in, out, Options()) {}
   Linear(int64_t in, int64_t out, const Options& options);
@@ -92,7 +93,7 @@ class OCLTENSOR_API Conv2d : public Module {
     Dims stride{1}, padding{0}, dilation{1};  // one number, or one a dimension
     int64_t groups = 1;
     bool bias = true;
-    std::optional<DType> compute;  // as of Linear
+    std::optional<DType> compute = {};  // as of Linear
   };
   Conv2d(int64_t in, int64_t out, const Dims& kernel) : Conv2d(in, out, kernel, Options()) {}
   Conv2d(int64_t in, int64_t out, const Dims& kernel, const Options& options);
@@ -104,11 +105,13 @@ class OCLTENSOR_API Conv2d : public Module {
 };
 
 // x [N, channels, ...]: normalised over all but the channels; in evaluation by running statistics.
+// In training TB_E_INVALID for a single value a channel. num_batches_tracked, of int64, counts the
+// calls in training.
 class OCLTENSOR_API BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, double momentum = 0.1, double eps = 1e-5);
   Tensor operator()(const Tensor& x) const;
-  Tensor weight, bias, running_mean, running_var;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  private:
   double momentum_, eps_;

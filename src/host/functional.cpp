@@ -293,12 +293,23 @@ Tensor layer_norm(const Tensor& self, const Dims& normalized_shape, const Option
   return std::get<0>(native_layer_norm(self, normalized_shape, weight, bias, eps));
 }
 
+namespace {
+
+// The mean of one value is the value: all results would be 0.
+void check_more_than_one(const char* name, int64_t values, const Tensor& self) {
+  check(values != 1, "{}: expected more than 1 value per channel when training, got input size {}",
+        name, to_string(self.sizes()));
+}
+
+}  // namespace
+
 Tensor group_norm(const Tensor& self, int64_t groups, const OptionalTensor& weight,
                   const OptionalTensor& bias, double eps) {
   check(self.dim() >= 2, "group_norm needs at least two dimensions, got shape {}",
         to_string(self.sizes()));
   const int64_t items = self.size(0), channels = self.size(1);
   const int64_t rest = numel(std::span(self.sizes()).subspan(2));
+  if (groups > 0) check_more_than_one("group_norm", items * channels / groups * rest, self);
   return std::get<0>(
       native_group_norm(self.contiguous(), weight, bias, items, channels, rest, groups, eps));
 }
@@ -308,6 +319,9 @@ Tensor batch_norm(const Tensor& self, const OptionalTensor& running_mean,
                   const OptionalTensor& bias, bool training, double momentum, double eps) {
   check(training || (running_mean.tensor() != nullptr && running_var.tensor() != nullptr),
         "batch_norm: running_mean and running_var are needed unless it is training");
+  if (training && self.dim() >= 2)
+    check_more_than_one("batch_norm", self.size(0) * numel(std::span(self.sizes()).subspan(2)),
+                        self);
   return std::get<0>(
       native_batch_norm(self, weight, bias, running_mean, running_var, training, momentum, eps));
 }

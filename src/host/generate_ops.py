@@ -220,8 +220,9 @@ def main() -> None:
     end = "}  // namespace ocltensor\n"
     files = {
         headers / "ops.h": [
-            HEAD + "// Every operator: name(args), name_out(outs, args), and name_(self, args) in "
-            "place.\n"
+            HEAD + "// Every operator but those over lists of tensors, which call() runs by its "
+            "name:\n"
+            "// name(args), name_out(outs, args), and name_(self, args) in place.\n"
             "// Shapes, dtypes and errors are ATen's for the schema above each function. Errors "
             "are\n"
             "// ocltensor::Error; a declined operator has status TB_UNSUPPORTED and says why.\n"

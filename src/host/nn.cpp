@@ -11,6 +11,8 @@
 namespace ocltensor::nn {
 namespace {
 
+constexpr const char* kBatches = "num_batches_tracked";
+
 // Gives a tensor that others hold another memory: all handles see it.
 void replace(const Tensor& held, const Tensor& by) {
   detail::TensorImpl& t = *held.impl();
@@ -106,6 +108,7 @@ void Module::load_state(const NamedTensors& given) const {
   std::map<std::string, Tensor> by_name(given.begin(), given.end());
   for (const auto& [name, tensor] : mine) {
     const auto at = by_name.find(name);
+    if (at == by_name.end() && name.ends_with(kBatches)) continue;
     check(at != by_name.end(), "load_state: there is no '{}' among the {} tensors", name,
           given.size());
     check(at->second.sizes() == tensor.sizes(), "load_state: '{}' has shape {}, and {} was given",
@@ -115,7 +118,8 @@ void Module::load_state(const NamedTensors& given) const {
     check(std::ranges::any_of(mine, [&](const auto& m) { return m.first == one.first; }),
           "load_state: the module has no '{}'", one.first);
   const NoGrad off;
-  for (const auto& [name, tensor] : mine) tensor.copy_(by_name.at(name));
+  for (const auto& [name, tensor] : mine)
+    if (const auto at = by_name.find(name); at != by_name.end()) tensor.copy_(at->second);
 }
 
 Tensor Module::add_parameter(std::string name, const Tensor& value) const {
@@ -173,11 +177,15 @@ BatchNorm::BatchNorm(int64_t channels, double momentum, double eps)
       bias(add_parameter("bias", zeros({channels}))),
       running_mean(add_buffer("running_mean", zeros({channels}))),
       running_var(add_buffer("running_var", ones({channels}))),
+      num_batches_tracked(add_buffer(kBatches, zeros({}, DType::Int64))),
       momentum_(momentum),
       eps_(eps) {}
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
-  return batch_norm(x, running_mean, running_var, weight, bias, is_training(), momentum_, eps_);
+  Tensor result =
+      batch_norm(x, running_mean, running_var, weight, bias, is_training(), momentum_, eps_);
+  if (is_training()) num_batches_tracked.add_(1);
+  return result;
 }
 
 LayerNorm::LayerNorm(const Dims& shape, double eps)

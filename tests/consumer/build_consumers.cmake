@@ -11,7 +11,7 @@ function(build_consumers prefix)
   run(${CMAKE_COMMAND} --build ${tree}/build)
   run(${tree}/build/consumer)
 
-  # pkg-config's flags alone: the file's prefix is where it lies, and fmt is among what it requires.
+  # pkg-config's flags alone: the file's prefix is where it lies, fmt is among what it requires, C++20 among its flags.
   find_program(pkg_config pkg-config REQUIRED)
   file(GLOB_RECURSE pc ${prefix}/*/ocltensor.pc)
   get_filename_component(folder ${pc} DIRECTORY)
@@ -25,7 +25,7 @@ function(build_consumers prefix)
   endforeach()
   separate_arguments(flags UNIX_COMMAND "${FLAGS} ${flags}")
   get_filename_component(libraries ${folder} DIRECTORY)
-  run(${CXX} -std=c++20 ${SOURCE}/main.cpp -o ${tree}/by_pkg_config ${flags} -Wl,-rpath,${libraries})
+  run(${CXX} ${SOURCE}/main.cpp -o ${tree}/by_pkg_config ${flags} -Wl,-rpath,${libraries})
   run(${tree}/by_pkg_config)
 
   # Every inline function of every header, also of those that no example calls, finds what it calls in the library.

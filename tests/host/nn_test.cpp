@@ -33,9 +33,9 @@ TEST(Modules, NameWhatTheyHold) {
   const Net net;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : net.state()) names.push_back(name);
-  EXPECT_THAT(names,
-              ElementsAre("hidden.weight", "hidden.bias", "norm.weight", "norm.bias", "out.weight",
-                          "out.bias", "norm.running_mean", "norm.running_var"));
+  EXPECT_THAT(names, ElementsAre("hidden.weight", "hidden.bias", "norm.weight", "norm.bias",
+                                 "out.weight", "out.bias", "norm.running_mean", "norm.running_var",
+                                 "norm.num_batches_tracked"));
   EXPECT_EQ(net.parameter_count(), 4 * 8 + 8 + 8 + 8 + 8 * 3 + 3);
   for (const Tensor& p : net.parameters()) EXPECT_TRUE(p.requires_grad());
   for (const auto& [name, tensor] : net.named_buffers()) EXPECT_FALSE(tensor.requires_grad());
@@ -90,6 +90,57 @@ TEST(Modules, KeepTheirState) {
   state = a.state();
   state[0].second = zeros({2, 2});
   EXPECT_THAT(error_of([&] { b.load_state(state); }), HasSubstr("shape [8, 4]"));
+}
+
+TEST(Modules, CountBatchesAsPyTorchDoes) {
+  const BatchNorm norm(2);
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 0);
+  for (int i = 0; i < 3; ++i) (void)norm(randn({4, 2}));
+  norm.eval();
+  (void)norm(randn({4, 2}));
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 3);
+  // The names of torch.nn.BatchNorm1d(2).state_dict(), and those of files without the number.
+  NamedTensors state{{"weight", ones({2})},
+                     {"bias", zeros({2})},
+                     {"running_mean", full({2}, 5)},
+                     {"running_var", ones({2})},
+                     {"num_batches_tracked", tensor(int64_t{41})}};
+  norm.load_state(state);
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 41);
+  state.pop_back();
+  state[2].second = full({2}, 6);
+  norm.load_state(state);
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 41);
+  EXPECT_EQ(floats(norm.running_mean), Floats(2, 6));
+}
+
+// As torch.nn.functional's _verify_batch_size: what is refused there, and what is not.
+TEST(Layers, RefuseToNormaliseOneValue) {
+  const auto batch = [](const Dims& sizes, bool training) {
+    return error_of([&] {
+      (void)batch_norm(rand(sizes), zeros({3}), ones({3}), std::nullopt, std::nullopt, training);
+    });
+  };
+  for (const Dims& sizes : {Dims{1, 3}, Dims{1, 3, 1}, Dims{1, 3, 1, 1}, Dims{1, 3, 1, 1, 1}}) {
+    EXPECT_THAT(batch(sizes, true), HasSubstr("more than 1 value per channel when training"));
+    EXPECT_EQ(batch(sizes, false), "");
+    Dims larger = sizes;
+    larger[0] = 2;
+    EXPECT_EQ(batch(larger, true), "");
+    if (sizes.size() == 2) continue;
+    larger[0] = 1, larger.back() = 2;
+    EXPECT_EQ(batch(larger, true), "");
+  }
+  EXPECT_THAT(error_of([] { (void)BatchNorm(3)(rand({1, 3})); }), HasSubstr("input size [1, 3]"));
+  const auto group = [](const Dims& sizes, int64_t groups) {
+    return error_of([&] { (void)group_norm(rand(sizes), groups); });
+  };
+  EXPECT_THAT(group({1, 3}, 3), HasSubstr("group_norm: expected more than 1 value"));
+  EXPECT_THAT(group({1, 3, 1}, 3), HasSubstr("more than 1 value"));
+  EXPECT_EQ(group({1, 3}, 1), "");
+  EXPECT_EQ(group({2, 3}, 3), "");
+  EXPECT_EQ(group({1, 3, 2}, 3), "");
+  EXPECT_EQ(error_of([] { (void)layer_norm(rand({3, 1}), {1}); }), "");
 }
 
 TEST(Layers, StartAsPyTorchDoes) {

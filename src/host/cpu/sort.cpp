@@ -1,4 +1,5 @@
-// Stable sort, topk and searchsorted. NaN is larger than any number, as in ATen.
+// Stable sort, topk, searchsorted and rows that offsets say. NaN is larger than any number, as in
+// ATen.
 #include <algorithm>
 #include <numeric>
 
@@ -132,6 +133,33 @@ void searchsorted(const CpuCall& call) {
   });
 }
 
+// Offsets that do not make sense are errors, as they are for kernels.
+void rows_of(const CpuCall& call) {
+  const View offsets = call.args.tensor(Arg::offsets);
+  const auto start = read<int64_t>(offsets);
+  const int64_t count = call.args.integer(Arg::count);
+  const auto n = static_cast<size_t>(offsets.sizes.back());
+  const std::string& name = call.args.schema().full_name();
+  std::vector<int64_t> rows;
+  for (size_t at = 0; at < start.size(); at += n) {
+    const std::span<const int64_t> own = std::span(start).subspan(at, n);
+    for (size_t k = 0; k < n; ++k) {
+      if (k > 0 && own[k] < own[k - 1])
+        fail(TB_E_INDEX, "{}: offsets descend: {} follows {}", name, own[k], own[k - 1]);
+      if (own[k] < 0 || own[k] > count)
+        fail(TB_E_INDEX, "{}: offset {} is out of range: there are {} elements", name, own[k],
+             count);
+    }
+    if (call.args.boolean(Arg::from_start) && own.front() != 0)
+      fail(TB_E_INDEX, "{}: the offset {} at the start or end must be 0", name, own.front());
+    if (call.args.boolean(Arg::to_end) && own.back() != count)
+      fail(TB_E_INDEX, "{}: the offset {} at the start or end must be {}", name, own.back(), count);
+    for (int64_t i = 0; i < count; ++i)
+      rows.push_back(std::upper_bound(own.begin(), own.end(), i) - own.begin() - 1);
+  }
+  write(call.out(0), rows);
+}
+
 // A bin includes its left edge, the last bin both edges. Points outside all bins are not counted.
 void histogramdd(const CpuCall& call) {
   const auto points = read<double>(View(call.args.tensor(Arg::self)));
@@ -173,6 +201,7 @@ void histogramdd(const CpuCall& call) {
 constexpr CpuOperator kOperators[] = {{"sort.values_stable", first_in_order},
                                       {"topk.values", first_in_order},
                                       {"searchsorted.Tensor_out", searchsorted},
+                                      {"_ocl_rows_of.out", rows_of},
                                       {"kthvalue.values", kthvalue},
                                       {"median.dim_values", median},
                                       {"nanmedian.dim_values", nanmedian},

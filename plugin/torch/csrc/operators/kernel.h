@@ -1,5 +1,5 @@
 // ATen kernels made from the plugin's operators: the signature of at::_ops::X decides how arguments
-// are packed and outputs returned. operators.def has one line per ATen operator.
+// are packed and outputs returned. registration.def has what is not as usual.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
