@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ocltensor/ocltensor.h"
 #include "support/error_text.h"
 
@@ -171,6 +173,38 @@ TEST(Errors, AnIndexOutOfRangeIsAnIndexError) {
   error_of([&] { (void)index_select(x, 0, wrong); }, TB_E_INDEX);
   error_of([&] { (void)gather(x, 0, tensor({{7, 0, 0}}, DType::Int64)); }, TB_E_INDEX);
   EXPECT_THAT(error_of([&] { (void)cross_entropy(x, wrong); }, TB_E_INDEX), HasSubstr("target 7"));
+}
+
+TEST(Errors, ATargetThatIsNoClassIsAnIndexError) {
+  const Tensor probs = log_softmax(ones({5, 1, 4}), 2), labels = tensor({{1, 9}}, DType::Int64);
+  EXPECT_THAT(error_of([&] { (void)_ctc_loss(probs, labels, {5}, {2}); }, TB_E_INDEX),
+              HasSubstr("target 9 is out of range: there are 4 classes"));
+  const Tensor listed = tensor({{0, 3, -1}}, DType::Int64);
+  const auto margin = [&] {
+    (void)multilabel_margin_loss_forward(ones({1, 3}), listed, Reduction::Mean);
+  };
+  EXPECT_THAT(error_of(margin, TB_E_INDEX), HasSubstr("target 3"));
+}
+
+TEST(Errors, WhatIsNoProbabilityIsRefused) {
+  const Tensor half = full({3}, 0.5), beyond = tensor<float>({0, 1, 2});
+  const Tensor nan = tensor<float>({0, 1, std::numeric_limits<float>::quiet_NaN()});
+  for (const Tensor& wrong : {beyond, nan}) {
+    EXPECT_THAT(error_of([&] { (void)binary_cross_entropy(wrong, half); }), HasSubstr("input"));
+    EXPECT_THAT(error_of([&] { (void)binary_cross_entropy(half, wrong); }), HasSubstr("target"));
+  }
+}
+
+// Offsets of rows that lie one after another.
+TEST(Errors, OffsetsThatMakeNoSenseAreIndexErrors) {
+  const auto rows = [](std::initializer_list<int64_t> offsets, bool from_start, bool to_end) {
+    return _ocl_rows_of(tensor<int64_t>(offsets), 5, from_start, to_end);
+  };
+  EXPECT_THAT(rows({1, 1, 3}, false, false).to_vector<int64_t>(), ElementsAre(-1, 1, 1, 2, 2));
+  error_of([&] { (void)rows({0, 3, 2}, false, false); }, TB_E_INDEX);
+  error_of([&] { (void)rows({0, 6}, false, false); }, TB_E_INDEX);
+  error_of([&] { (void)rows({1, 5}, true, false); }, TB_E_INDEX);
+  error_of([&] { (void)rows({0, 4}, false, true); }, TB_E_INDEX);
 }
 
 TEST(Boxed, DefaultsNamesAndErrors) {

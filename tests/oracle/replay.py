@@ -328,6 +328,14 @@ def _grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.T
     return out
 
 
+def _rows_of(offsets: torch.Tensor, count: int, from_start: bool, to_end: bool) -> torch.Tensor:
+    """The project's own operator: its definition, on tensors."""
+    assert not from_start or bool((offsets[..., 0] == 0).all())
+    assert not to_end or bool((offsets[..., -1] == count).all())
+    elements = torch.arange(count, device=offsets.device)
+    return (offsets[..., None, :] <= elements[:, None]).sum(-1) - 1
+
+
 def _of_one_type(op: Any) -> Callable[..., torch.Tensor]:
     """PyTorch's operator refuses a mixture of types."""
 
@@ -454,6 +462,7 @@ SPECIAL = {
     "_thnn_fused_gru_cell_backward.out": _gru_cell_backward,
     "_ocl_csr_mm.out": _csr_mm,
     "_ocl_grouped_mm.out": _grouped_mm,
+    "_ocl_rows_of.out": _rows_of,
     "_fused_rms_norm_backward.out": _rms_backward,
     "_dirichlet_grad.out": _dirichlet_grad,
     "_standard_gamma_grad.out": _of_one_type(torch.ops.aten._standard_gamma_grad.default),  # noqa: SLF001

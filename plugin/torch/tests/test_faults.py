@@ -22,6 +22,12 @@ def x(*sizes):
     return torch.ones(*sizes, device="ocl")
 
 
+def ctc(targets):
+    return F.ctc_loss(
+        x(5, 1, 4).log_softmax(2), targets, torch.tensor([5]), torch.tensor([2]), reduction="none"
+    )
+
+
 # name: what calls it, the exception, what its text says, and what the same call does on the CPU
 # (None: nothing)
 FAULTS = {
@@ -123,6 +129,104 @@ FAULTS = {
         "target 2 .* 2 classes",
     ),
     "multi_margin_loss": (lambda: F.multi_margin_loss(x(2, 3), ocl(0, 5)), IndexError, "index 5"),
+    "multilabel_margin_loss": (
+        lambda: F.multilabel_margin_loss(x(1, 3), ocl([0, 3, -1])),
+        IndexError,
+        "target 3 is out of range: there are 3 classes",
+    ),
+    "ctc_loss": (
+        lambda: ctc(ocl([1, 9])),
+        IndexError,
+        "_ctc_loss.out: target 9 is out of range: there are 4 classes",
+    ),
+    "ctc_loss negative": (lambda: ctc(ocl([-1, 2])), IndexError, "target -1 .* 4 classes"),
+    "ctc_loss int32": (
+        lambda: ctc(ocl([4, 2], dtype=torch.int32)),
+        IndexError,
+        "target 4 .* 4 classes",
+    ),
+    "ctc_loss of labels in one row": (lambda: ctc(ocl(1, 5)), IndexError, "target 5 .* 4 classes"),
+    "ctc_loss with lengths on the device": (
+        lambda: F.ctc_loss(
+            x(5, 1, 4).log_softmax(2), ocl([1, 9]), ocl(5), ocl(2), zero_infinity=True
+        ),
+        IndexError,
+        "target 9 .* 4 classes",
+    ),
+    "binary_cross_entropy input": (
+        lambda: F.binary_cross_entropy(ocl(0.5, 2, dtype=torch.float32), x(2)),
+        RuntimeError,
+        r"all elements of input should be between 0 and 1 \(element 1 is not\)",
+    ),
+    "binary_cross_entropy target": (
+        lambda: F.binary_cross_entropy(x(3) / 2, ocl(0, 1, -1, dtype=torch.float32)),
+        RuntimeError,
+        r"all elements of target should be between 0 and 1 \(element 2 is not\)",
+    ),
+    "binary_cross_entropy NaN": (
+        lambda: F.binary_cross_entropy(
+            ocl(0.5, float("nan"), dtype=torch.float32)[:, None].expand(2, 2),
+            x(2, 2),
+            reduction="none",
+        ),
+        RuntimeError,
+        "all elements of input",
+    ),
+    "offsets late": (
+        lambda: F.embedding_bag(ocl(0, 1), x(4, 3), ocl(0, 3), mode="max"),
+        IndexError,
+        "_ocl_rows_of.out: offset 3 is out of range: there are 2 elements",
+    ),
+    "offsets of nothing": (
+        lambda: F.embedding_bag(ocl(), x(4, 3), ocl(0, 1), include_last_offset=True),
+        IndexError,
+        "offset 1 is out of range: there are 0 elements",
+    ),
+    "offsets not from 0": (
+        lambda: F.embedding_bag(ocl(0, 1), x(4, 3), ocl(1, 1)),
+        IndexError,
+        "offset 1 at the start or end must be 0",
+    ),
+    "offsets unsorted": (
+        lambda: F.embedding_bag(ocl(0, 1, 2), x(4, 3), ocl(0, 2, 1)),
+        IndexError,
+        "offsets descend: 1 follows 2",
+    ),
+    "segments unsorted": (
+        lambda: torch.segment_reduce(x(6), "sum", offsets=ocl(0, 4, 2, 6)),
+        IndexError,
+        "offsets descend: 2 follows 4",
+    ),
+    "segments late": (
+        lambda: torch.segment_reduce(x(6), "max", offsets=ocl(0, 4, 9)),
+        IndexError,
+        "offset 9 .* 6 elements",
+    ),
+    "segments of negative length": (
+        lambda: torch.segment_reduce(x(6), "sum", lengths=ocl(7, -1), unsafe=True),
+        IndexError,
+        "offset 7 .* 6 elements|offsets descend: 6 follows 7",
+    ),
+    "repeat_interleave negative": (
+        lambda: torch.repeat_interleave(ocl(1, -1, 2), output_size=2),
+        IndexError,
+        "offsets descend: 0 follows 1",
+    ),
+    "repeat_interleave of another sum": (
+        lambda: torch.repeat_interleave(ocl(1, 1, 2), output_size=5),
+        IndexError,
+        "offset 4 at the start or end must be 5",
+    ),
+    "jagged beyond the elements": (
+        lambda: torch.ops.aten._jagged_to_padded_dense_forward(x(6, 2), [ocl(0, 2, 8)], [7], 0.0),
+        IndexError,
+        "index_select.out: index [67] is out of range for dimension 0 of size 6",
+    ),
+    "jagged of another sum": (
+        lambda: torch.ops.aten._padded_dense_to_jagged_forward(x(2, 4, 2), [ocl(0, 2, 4)], 6),
+        IndexError,
+        "offset 4 at the start or end must be 6",
+    ),
     "one_hot": (lambda: F.one_hot(ocl(0, 3), 3), IndexError, "index 3 .* size 3"),
     "one_hot negative": (lambda: F.one_hot(ocl(-1, 1), 3), IndexError, "index -1"),
     "multinomial negative": (
@@ -268,6 +372,24 @@ class Faults(InGpuStyle, unittest.TestCase):
         scores = x(2, 3).requires_grad_()
         with self.assertRaises(IndexError):
             F.cross_entropy(scores, ocl(0, 3)).backward()
+            torch.ocl.synchronize()
+        torch.ocl.synchronize()
+
+    def test_backward_of_a_wrong_label(self) -> None:
+        scores = x(5, 1, 4).requires_grad_()
+        with self.assertRaisesRegex(IndexError, "target 9"):
+            loss = F.ctc_loss(
+                scores.log_softmax(2), ocl([1, 9]), torch.tensor([5]), torch.tensor([2])
+            )
+            loss.backward()
+            torch.ocl.synchronize()
+        with self.assertRaisesRegex(IndexError, "_ctc_loss_backward.out: target 9"):
+            loss, alphas = torch.ops.aten._ctc_loss(
+                x(5, 1, 4).log_softmax(2), ocl([1, 2]), [5], [2]
+            )
+            torch.ops.aten._ctc_loss_backward(
+                x(1), x(5, 1, 4).log_softmax(2), ocl([1, 9]), [5], [2], loss, alphas, 0
+            )
             torch.ocl.synchronize()
         torch.ocl.synchronize()
 

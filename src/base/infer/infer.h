@@ -190,6 +190,7 @@ Specs kthvalue(const Args& args);
 Specs mode(const Args& args);
 Specs median(const Args& args);
 Specs searchsorted(const Args& args);
+Specs rows_of(const Args& args);
 Specs sort(const Args& args);
 Specs topk(const Args& args);
 

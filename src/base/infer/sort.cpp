@@ -1,4 +1,4 @@
-// Inference for sort, topk and searchsorted.
+// Inference for sort, topk, searchsorted and rows that offsets say.
 #include "common.h"
 
 namespace ocltensor::infer {
@@ -69,6 +69,19 @@ Specs searchsorted(const Args& args) {
           "searchsorted: sorter must be int64 and of the sorted sequence's shape {}",
           to_string(sequence.sizes()));
   return {spec(args.boolean(Arg::out_int32) ? DType::Int32 : DType::Int64, self.sizes())};
+}
+
+Specs rows_of(const Args& args) {
+  const auto offsets = args.tensor(Arg::offsets);
+  const int64_t count = args.integer(Arg::count);
+  check_index_type(args, offsets);
+  check(offsets.ndim() > 0 && offsets.size(-1) > 0,
+        "{}: there must be an offset for each row, got offsets of shape {}",
+        args.schema().full_name(), to_string(offsets.sizes()));
+  check(count >= 0, "{}: count must not be negative, got {}", args.schema().full_name(), count);
+  Dims sizes = offsets.sizes();
+  sizes.back() = count;
+  return {spec(DType::Int64, sizes)};
 }
 
 Specs histogramdd(const Args& args) {

@@ -14,6 +14,7 @@ bool is_one_of_rows(const Operator& op) {
 bool is_histogram(const Operator& op) { return op.schema.name.starts_with("_histogramdd"); }
 
 bool accepts(const Operator& op, DType dtype) {
+  if (op.schema.name == "_ocl_rows_of") return dtype == DType::Int32 || dtype == DType::Int64;
   if (is_histogram(op)) return dtype == DType::Float32 || dtype == DType::Float64;
   if (op.schema.name == "topk" || is_one_of_rows(op))
     return dtype != DType::Bool && !is_complex(dtype);
@@ -134,8 +135,31 @@ Case make_histogram(Case c, DType dtype, Draw& draw) {
   return c;
 }
 
+// Offsets that ascend from 0 or a little later, some of them equal; elements may lie behind the
+// last.
+Case make_rows(Case c, DType dtype, Draw& draw) {
+  auto& rng = draw.rng;
+  Dims sizes = draw.shape(1, 3);
+  for (int64_t& s : sizes) s = std::clamp<int64_t>(s, 1, size_of(dtype) <= 2 ? 12 : 900);
+  HostTensor offsets(dtype, sizes);
+  const bool from_start = rng.chance(0.5);
+  int64_t count = 0;
+  for (int64_t i = 0, at = 0; i < offsets.numel(); ++i) {
+    if (i % sizes.back() == 0) at = from_start ? 0 : rng.range(0, 2);
+    offsets.set_integer(i, at);
+    count = std::max(count, at);
+    at += rng.range(0, 9);
+  }
+  c.set("offsets", draw.place(std::move(offsets)));
+  c.set("count", Scalar(count + rng.range(0, 5)));
+  c.set("from_start", Scalar(from_start));
+  c.tolerance = {exact()};
+  return c;
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (op.schema.name == "_ocl_rows_of") return make_rows(std::move(c), dtype, draw);
   if (op.schema.name == "mode") return make_mode(std::move(c), dtype, draw);
   if (is_histogram(op)) return make_histogram(std::move(c), dtype, draw);
   if (is_one_of_rows(op)) return make_one_of_rows(std::move(c), dtype, draw);

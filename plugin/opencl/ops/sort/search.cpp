@@ -1,4 +1,4 @@
-// searchsorted: the positions of values in sorted rows.
+// Searches in sorted rows: searchsorted, and _ocl_rows_of, the rows that offsets say.
 #include <optional>
 
 #include "call/division.h"
@@ -11,25 +11,51 @@ namespace {
 struct SearchProblem {
   TensorView sequence;  // row-major, the last dimension sorted
   std::optional<TensorView> sorter;
-  TensorView values, out;
+  std::optional<TensorView> values;  // none: each element's number is searched among offsets
+  TensorView out;
   bool right;
 };
 
-void run_binary(const OpCall& call, const SearchProblem& p) {
+void run_values(const OpCall& call, const SearchProblem& p) {
+  const TensorView values = *p.values;
   Defines d;
-  d.type(define::A, p.values.dtype()).type(define::OUT, p.out.dtype());
+  d.type(define::A, values.dtype()).type(define::OUT, p.out.dtype());
   d.set(define::COMPARE, p.right ? ">" : ">=").set(define::SORTER, p.sorter.has_value());
-  const Division division = divide(call.caps(), p.values.numel(), 256);
+  const Division division = divide(call.caps(), values.numel(), 256);
   call.launch(kernels::sort::search::search, d,
               {.sorted = p.sequence,
                .sorter = p.sorter.value_or(p.sequence),
-               .value = p.values,
+               .value = values,
                .out = p.out,
-               .count = p.values.numel(),
+               .count = values.numel(),
                .n = p.sequence.size(-1),
-               .per_row = p.sequence.ndim() == 1 ? int64_t{0} : p.values.size(-1),
+               .per_row = p.sequence.ndim() == 1 ? int64_t{0} : values.size(-1),
                .per_item = division.per_item})
       .run(division.global, division.local);
+}
+
+void run_rows(const OpCall& call, const SearchProblem& p) {
+  Defines d;
+  d.type(define::A, p.sequence.dtype());
+  const int64_t n = p.sequence.size(-1), count = p.out.size(-1), groups = p.sequence.numel() / n;
+  const Division division = divide(call.caps(), groups * (n + count), 256);
+  call.launch(kernels::sort::search_rows::rows_of, d,
+              {.offsets = p.sequence,
+               .out = p.out,
+               .faults = call.fault(FaultKind::Offset),
+               .descent = call.fault(FaultKind::Descent).number,
+               .end = call.fault(FaultKind::End).number,
+               .groups = groups,
+               .n = n,
+               .count = count,
+               .from_start = call.args().boolean(Arg::from_start),
+               .to_end = call.args().boolean(Arg::to_end),
+               .per_item = division.per_item})
+      .run(division.global, division.local);
+}
+
+void run_binary(const OpCall& call, const SearchProblem& p) {
+  p.values ? run_values(call, p) : run_rows(call, p);
 }
 
 constinit const AlgorithmFor<SearchProblem> kBinary({.id = "search.binary",
@@ -39,8 +65,8 @@ constinit const AlgorithmFor<SearchProblem> kBinary({.id = "search.binary",
 
 struct SearchTraits {
   static std::string describe(const OpCall& call, const SearchProblem& p) {
-    return fmt::format("{} {} {} in rows of {}", call.name(), name(p.values.dtype()),
-                       p.values.numel(), p.sequence.size(-1));
+    return fmt::format("{} {} {} in rows of {}", call.name(), name(p.sequence.dtype()),
+                       p.out.numel(), p.sequence.size(-1));
   }
 };
 using Algorithms = AlgorithmList<SearchProblem, SearchTraits>;
@@ -69,7 +95,20 @@ void searchsorted(OpCall& call) {
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"searchsorted.Tensor_out", searchsorted}};
+// Offsets are looked at even where there is no element.
+void rows_of(OpCall& call) {
+  check_outputs(call);
+  const TensorView offsets = call.args().tensor(Arg::offsets);
+  call.accept();
+  if (offsets.numel() == 0) return;
+  ContiguousOutput out(call, call.out(0));
+  const Contiguous sorted(call, offsets);
+  algorithms().run(call, {sorted.view(), std::nullopt, std::nullopt, out.view(), true});
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"searchsorted.Tensor_out", searchsorted},
+                                  {"_ocl_rows_of.out", rows_of}};
 
 }  // namespace
 

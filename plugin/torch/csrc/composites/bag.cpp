@@ -27,15 +27,10 @@ Tensor counted(const Tensor& indices, int64_t padding) {
   return padding >= 0 ? indices.ne(padding) : Tensor();
 }
 
-// The bag of each index: the cumulative sum of a tensor with a one where a bag begins.
+// The bag of each index. Indices behind the last offset of a call that gives the end of the last
+// bag, too, get the number of bags: one bag more, which is not returned.
 Tensor bags_of(const Tensor& indices, const Tensor& offsets) {
-  const int64_t n = indices.numel();
-  const Tensor begins = offsets.to(at::kLong);
-  return at::zeros({n + 1}, begins.options())
-      .scatter_add_(0, begins, at::ones_like(begins))
-      .narrow(0, 0, n)
-      .cumsum(0)
-      .sub_(1);
+  return row_of_each(offsets, indices.numel(), {true, false});
 }
 
 Tensor spread(const Tensor& bag, const Tensor& like) {
@@ -72,31 +67,44 @@ Four embedding_bag(const Tensor& weight, const Tensor& given, const Tensor& offs
   const bool scaled = per_sample.has_value() && per_sample->defined();
   TORCH_CHECK(!scaled || mode == kSum,
               "embedding_bag: per_sample_weights only supported with mode='sum'");
+  TORCH_CHECK(!with_last || offsets.size(0) > 0,
+              "include_last_offset: number of offset should be at least 1");
   const int64_t bags = offsets.size(0) - (with_last ? 1 : 0);
   const Tensor indices = given.to(at::kLong);
   const auto numbers = indices.options();
-  Tensor result = at::zeros({bags, weight.size(1)}, weight.options());
-  if (indices.numel() == 0)
-    return {result, at::empty({0}, numbers), at::zeros({bags}, numbers),
-            at::zeros(mode == kMax ? result.sizes() : at::IntArrayRef{bags}, numbers)};
-  const Bags b{indices, bags_of(indices, offsets), counted(indices, padding)};
+  const std::array<int64_t, 2> empty{bags, weight.size(1)};
+  const Tensor bag = offsets.size(0) > 0 ? bags_of(indices, offsets) : at::empty({0}, numbers);
+  if (indices.numel() == 0 || bags == 0)
+    return {at::zeros(empty, weight.options()), bag, at::zeros({bags}, numbers),
+            at::zeros(mode == kMax ? at::IntArrayRef(empty) : at::IntArrayRef(bags), numbers)};
+  const Bags b{indices, bag, counted(indices, padding)};
+  const auto own = [&](const Tensor& of_all) { return of_all.narrow(0, 0, bags); };
   const Tensor ones = b.masked(at::ones_like(indices));
-  const Tensor sizes = at::zeros({bags}, numbers).scatter_add_(0, b.bag, ones);
+  const Tensor sizes = own(at::zeros({offsets.size(0)}, numbers).scatter_add_(0, b.bag, ones));
   Tensor rows = weight.index_select(0, indices);
-  // 16-bit elements are rounded once, at the end.
-  if (scaled || mode == kMean) {
-    rows = rows.to(at::toOpMathType(rows.scalar_type()));
-    result = at::zeros_like(result, rows.options());
-  }
   if (mode == kMax) {
-    const auto [best, place] = maxima(b, rows, bags);
-    return {best, b.bag, sizes, place};
+    const auto [best, place] = maxima(b, rows, offsets.size(0));
+    return {own(best), b.bag, sizes, own(place)};
   }
+  // 16-bit elements are rounded once, at the end.
+  if (scaled || mode == kMean) rows = rows.to(at::toOpMathType(rows.scalar_type()));
   if (scaled) rows = rows * per_sample->unsqueeze(1);
-  result.index_add_(0, b.bag, b.masked(rows));
+  Tensor result = own(at::zeros({offsets.size(0), weight.size(1)}, rows.options())
+                          .index_add_(0, b.bag, b.masked(rows)));
   if (mode == kMean) result.div_(sizes.clamp_min(1).unsqueeze(1));
   return {result.to(weight.scalar_type()), b.bag, sizes, sizes};
 }
+
+// A row of zeros more, for the indices behind the last bag.
+struct OneBagMore {
+  Tensor grad, sizes;
+  OneBagMore(const Tensor& of_grad, const Tensor& of_sizes, const Tensor& offsets)
+      : grad(of_grad), sizes(of_sizes) {
+    if (offsets.size(0) <= grad.size(0)) return;
+    grad = at::constant_pad_nd(grad, {0, 0, 0, 1}, 0);
+    if (sizes.defined()) sizes = at::constant_pad_nd(sizes, {0, 1}, 1);
+  }
+};
 
 Tensor bag_backward(const Tensor& grad, const Tensor& given, const Tensor& bag, const Tensor& sizes,
                     const Tensor& maxima, c10::SymInt rows, bool by_frequency, int64_t mode,
@@ -123,12 +131,13 @@ Tensor embedding_bag_backward(const Tensor& grad, const Tensor& indices, const T
                               c10::SymInt rows, bool by_frequency, int64_t mode, bool sparse,
                               const std::optional<Tensor>& per_sample, int64_t padding) {
   const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
+  const OneBagMore all(grad, sizes, offsets);
   if (sparse)
-    return at::_embedding_bag_sparse_backward_symint(grad, indices, offsets, of, sizes,
+    return at::_embedding_bag_sparse_backward_symint(all.grad, indices, offsets, of, all.sizes,
                                                      std::move(rows), by_frequency, mode,
                                                      per_sample, padding);
-  return bag_backward(grad, indices, of, sizes, maxima, std::move(rows), by_frequency, mode,
-                      per_sample, padding);
+  return bag_backward(mode == kMax ? grad : all.grad, indices, of, mode == kMax ? sizes : all.sizes,
+                      maxima, std::move(rows), by_frequency, mode, per_sample, padding);
 }
 
 Tensor per_sample_backward(const Tensor& grad, const Tensor& weight, const Tensor& given,
@@ -140,7 +149,8 @@ Tensor per_sample_backward(const Tensor& grad, const Tensor& weight, const Tenso
   const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
   const Bags b{indices, of, counted(indices, padding)};
   const auto wide = at::toOpMathType(grad.scalar_type());
-  const Tensor products = grad.index_select(0, of).to(wide) * weight.index_select(0, indices);
+  const Tensor products = OneBagMore(grad, Tensor(), offsets).grad.index_select(0, of).to(wide) *
+                          weight.index_select(0, indices);
   return b.masked(products.sum(1).to(grad.scalar_type()));
 }
 

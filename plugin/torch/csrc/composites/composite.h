@@ -22,6 +22,17 @@ inline at::Tensor in_format_of(const at::Tensor& like, const at::Tensor& result)
   return result.contiguous(like.suggest_memory_format());
 }
 
+// What offsets that say where rows begin have to be: the first one 0, the last one the number of
+// elements.
+struct Ends {
+  bool from_start, to_end;
+};
+
+// The row of each of `count` elements that lie in rows one after another: the number of offsets
+// [..., rows] that are not beyond it, less 1. The device reports offsets that descend, are out of
+// range or not what `ends` asks for. One launch; nothing waits. (ragged.cpp)
+at::Tensor row_of_each(const at::Tensor& offsets, int64_t count, Ends ends);
+
 // While it lives, products and sums keep the types of their arguments. Autocast has decided about a
 // composite before it begins, and must not round what it computes with to 16 bits.
 struct BelowAutocast {

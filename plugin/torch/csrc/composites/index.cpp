@@ -142,7 +142,8 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   const at::Tensor chosen = mask.expand(self.sizes());
   if (self.numel() == 0) return self;
   if (source.numel() == 0) {
-    TORCH_CHECK(!chosen.any().item<bool>(), "Number of elements of source < number of ones in mask");
+    TORCH_CHECK(!chosen.any().item<bool>(),
+                "Number of elements of source < number of ones in mask");
     return self;
   }
   // Where the source has fewer elements than are chosen, the device reports the index.
@@ -179,20 +180,17 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, c10::SymInt size, int64_t
   return deliver(out, nonzero_static(self, std::move(size), fill));
 }
 
-// Element i appears repeats[i] times: the indices are a cumulative sum over a one where each run
-// begins.
+// Element i appears repeats[i] times. Negative repeats, and a size that is not their sum, are
+// reported by the device where the host does not read them.
 at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymInt> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
               "repeats has to be Long or Int tensor");
   if (repeats.size(0) == 0) return at::empty_like(repeats);
-  const at::Tensor ends = repeats.cumsum(0);
   if (!output_size) TORCH_CHECK(repeats.min().item<int64_t>() >= 0, "repeats can not be negative");
-  const int64_t total = output_size ? plain(*output_size) : ends[-1].item<int64_t>();
-  const at::Tensor begins = ends.sub(repeats);
-  at::Tensor marks = at::zeros({total + 1}, begins.options());
-  marks.scatter_add_(0, begins, at::ones_like(begins));
-  return marks.narrow(0, 0, total).cumsum(0).sub_(1).to(repeats.scalar_type());
+  const at::Tensor begins = at::constant_pad_nd(repeats.cumsum(0), {1, 0}, 0);
+  const int64_t total = output_size ? plain(*output_size) : begins[-1].item<int64_t>();
+  return row_of_each(begins, total, {true, true}).to(repeats.scalar_type());
 }
 
 // Window i begins at i * step: every gradient is added to the element that unfold read.

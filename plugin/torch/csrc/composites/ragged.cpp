@@ -1,6 +1,7 @@
 // Rows of different lengths that lie one after another (offsets say where each begins), to and from
 // rows of one length.
 #include "composite.h"
+#include "operators/operator.h"
 
 namespace torch_ocl {
 namespace {
@@ -32,8 +33,9 @@ Tensor jagged_to_padded(const Tensor& values, at::TensorList all_offsets,
   if (values.size(0) == 0) return at::full(sizes, padding, values.options());
   const Tensor places = offsets.narrow(0, 0, rows).unsqueeze(1) + numbers(length, offsets);
   const Tensor within = places.lt(offsets.narrow(0, 1, rows).unsqueeze(1));
+  // What is within a row is read: beyond the elements it is reported.
   const Tensor found =
-      values.index_select(0, places.clamp(0, values.size(0) - 1).reshape({-1})).view(sizes);
+      values.index_select(0, places.masked_fill(within.logical_not(), 0).reshape({-1})).view(sizes);
   return found.masked_fill(wide_mask(within.logical_not(), found), padding);
 }
 
@@ -44,11 +46,10 @@ Tensor padded_to_jagged(const Tensor& dense, at::TensorList all_offsets,
   const int64_t count = total.has_value() ? *total : offsets[-1].item<int64_t>();
   std::vector<int64_t> sizes = dense.sizes().slice(1).vec();
   sizes[0] = count;
+  const Tensor row = row_of_each(offsets, count, {true, true});
   if (count == 0 || dense.numel() == 0) return at::zeros(sizes, dense.options());
-  const Tensor places = numbers(count, offsets);
-  const Tensor rows =
-      at::searchsorted(offsets, places, false, true).sub_(1).clamp_(0, dense.size(0) - 1);
-  const Tensor columns = places - offsets.index_select(0, rows);
+  const Tensor rows = row.clamp_(0, dense.size(0) - 1);
+  const Tensor columns = numbers(count, offsets) - offsets.index_select(0, rows);
   const Tensor beyond = columns.ge(dense.size(1));
   const Tensor flat = rows.mul(dense.size(1)).add_(columns.clamp_max(dense.size(1) - 1));
   const Tensor found = dense.flatten(0, 1).index_select(0, flat).view(sizes);
@@ -56,6 +57,18 @@ Tensor padded_to_jagged(const Tensor& dense, at::TensorList all_offsets,
 }
 
 }  // namespace
+
+Tensor row_of_each(const Tensor& offsets, int64_t count, Ends ends) {
+  static PluginOperator& op = *new PluginOperator("_ocl_rows_of.out");
+  std::array<Tensor, 1> out;
+  if (try_plugin(op, out, offsets, count, ends.from_start, ends.to_end)) return out[0];
+  // Where it is disabled: the same numbers, but no report of wrong offsets.
+  std::vector<int64_t> sizes = offsets.sizes().vec();
+  sizes.back() = count;
+  const Tensor sorted = offsets.to(at::kLong).contiguous();
+  return at::searchsorted(sorted, numbers(count, sorted).expand(sizes).contiguous(), false, true)
+      .sub_(1);
+}
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_jagged_to_padded_dense_forward", TORCH_FN(jagged_to_padded));

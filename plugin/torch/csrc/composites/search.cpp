@@ -11,14 +11,6 @@ namespace {
 
 using Side = std::optional<c10::string_view>;
 
-void run(PluginOperator& op, Arguments& in, std::span<at::Tensor> outs, const char* name) {
-  try {
-    op.run_out(in, outs);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", name, ": ", declined.what());
-  }
-}
-
 // `self` may be a wrapped number: both tensors are converted to their common type.
 at::Tensor& search(const at::Tensor& sequence, const at::Tensor& self, bool out_int32, bool right,
                    Side side, const std::optional<at::Tensor>& sorter, at::Tensor& out) {
@@ -28,18 +20,10 @@ at::Tensor& search(const at::Tensor& sequence, const at::Tensor& self, bool out_
   const at::ScalarType type = at::result_type(sequence, self);
   const at::Tensor sorted = sequence.to(type);
   const at::Tensor values = self.to(type);
-  Arguments in;
-  in.add(sorted);
-  in.add(values);
-  in.add(out_int32);
-  in.add(right);
-  in.add(side);
-  if (sorter.has_value() && sorter->defined())
-    in.add(*sorter);
-  else
-    in.none();
+  const std::optional<at::Tensor> order =
+      sorter.has_value() && sorter->defined() ? sorter : std::nullopt;
   at::Tensor outs[] = {out};
-  run(op, in, outs, "searchsorted");
+  call_plugin_out(op, outs, sorted, values, out_int32, right, side, order);
   return out;
 }
 
@@ -92,11 +76,8 @@ at::Tensor bucketize_scalar(const at::Scalar& self, const at::Tensor& boundaries
 
 void extremes(PluginOperator& op, const at::Tensor& self, at::Tensor& values, at::Tensor& indices,
               int64_t dim) {
-  Arguments in;
-  in.add(self);
-  in.add(dim);
   at::Tensor outs[] = {values, indices};
-  run(op, in, outs, "cummax or cummin");
+  call_plugin_out(op, outs, self, dim);
 }
 void cummax_helper(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
   static PluginOperator& op = *new PluginOperator("cummax.out");

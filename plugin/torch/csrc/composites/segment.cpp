@@ -18,6 +18,12 @@ c10::string_view plain_name(c10::string_view reduce) {
   return reduce == "amin" ? "min" : reduce;
 }
 
+// Where segments of these lengths begin, and where the last one ends.
+Tensor ends_of(const Tensor& lengths, int64_t axis) {
+  const Tensor long_ones = lengths.to(at::kLong);
+  return at::constant_pad_nd(long_ones.cumsum(axis), {1, 0}, 0);
+}
+
 // The lengths of the segments along the last dimension, and the segment of each element of `data`;
 // elements before the first and after the last segment count as one more.
 struct Segments {
@@ -33,17 +39,9 @@ Segments segments(const Tensor& data, const Given& lengths, const Given& offsets
   TORCH_CHECK(s.lengths.dim() == axis + 1, "segment_reduce(): axis ", axis,
               " should be the last dimension of lengths, which has shape ", s.lengths.sizes());
   s.count = s.lengths.size(axis);
-  std::vector<int64_t> sizes = s.lengths.sizes().slice(0, static_cast<size_t>(axis)).vec();
-  sizes.push_back(data.size(axis));
-  const Tensor positions =
-      at::arange(data.size(axis), data.options().dtype(at::kLong)).expand(sizes).contiguous();
-  const bool by_lengths = has(lengths);
-  const Tensor ends = (by_lengths ? s.lengths.to(at::kLong).cumsum(axis)
-                                  : offsets->to(at::kLong).narrow(axis, 1, s.count))
-                          .contiguous();
-  Tensor place = s.count == 0 ? positions.mul(0) : at::searchsorted(ends, positions, false, true);
-  if (!by_lengths && s.count > 0)
-    place = place.masked_fill(positions.lt(offsets->to(at::kLong).narrow(axis, 0, 1)), s.count);
+  const Tensor begins = has(lengths) ? ends_of(s.lengths, axis) : *offsets;
+  Tensor place = row_of_each(begins, data.size(axis), {false, false});
+  if (!has(lengths)) place.masked_fill_(place.lt(0), s.count);
   while (place.dim() < data.dim()) place = place.unsqueeze(-1);
   s.place = place.expand(data.sizes());
   return s;
@@ -84,14 +82,14 @@ Tensor segment_reduce(const Tensor& data, c10::string_view named, const Given& l
   axis = at::maybe_wrap_dim(axis, data.dim());
   const c10::string_view reduce = plain_name(named);
   TORCH_CHECK(!has(indices), "segment_reduce(): indices based reduction is not supported yet.");
-  const Segments s = segments(data, lengths, offsets, axis);
   if (!unsafe && has(lengths)) {
-    TORCH_CHECK(s.lengths.numel() == 0 || s.lengths.min().item<int64_t>() >= 0,
+    TORCH_CHECK(lengths->numel() == 0 || lengths->min().item<int64_t>() >= 0,
                 "lengths contains negative value!");
-    TORCH_CHECK(s.lengths.sum(-1).eq(data.size(axis)).all().item<bool>(),
+    TORCH_CHECK(lengths->sum(-1).eq(data.size(axis)).all().item<bool>(),
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(",
                 axis, ") when !unsafe.");
   }
+  const Segments s = segments(data, lengths, offsets, axis);
   const double start = initial.has_value() ? initial->toDouble() : start_of(reduce);
   Tensor result = gathered(data, s, axis, reduce, start).narrow(axis, 0, s.count).contiguous();
   if (reduce != "mean") return result;
