@@ -1,8 +1,8 @@
 // Floats of 8 bits, in memory only: they are computed in float, and rounded to nearest even (P. Micikevicius
 // et al., "FP8 Formats for Deep Learning", 2022). As in ATen, what lies beyond the largest number becomes
 // infinity in e5m2, which alone has one, the largest number in e4m3fn, and NaN in the "fnuz" types. These
-// have no negative zero: its bits are their only NaN. e8m0fnu has powers of two alone, in a float's exponent: no
-// sign, no zero, and NaN for what is not finite.
+// have no negative zero: its bits are their only NaN. e8m0fnu has powers of two alone, in a float's exponent:
+// no sign, no zero, and NaN for what is not finite.
 #ifndef OCLTENSOR_FLOAT8_H
 #define OCLTENSOR_FLOAT8_H
 #include "types.h"

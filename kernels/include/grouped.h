@@ -1,6 +1,6 @@
-// Products of groups: each takes its part of one dimension, and where the parts end stands in memory. GROUPED:
-// 0: one product; 1: parts of the rows; 2: of the columns; 3: of k. The host knows no end: tiles are counted as
-// if each part began in a tile of its own, so that some have nothing to do.
+// Products of groups: each takes its part of one dimension, and where the parts end stands in memory.
+// GROUPED: 0: one product; 1: parts of the rows; 2: of the columns; 3: of k. The host knows no end: tiles are
+// counted as if each part began in a tile of its own, so that some have nothing to do.
 #ifndef OCLTENSOR_GROUPED_H
 #define OCLTENSOR_GROUPED_H
 #include "faults.h"
@@ -59,10 +59,13 @@ INLINE Place place_of_tile(__global const int *ends, int groups, int grouped, co
 // The number of tiles along a dimension in parts.
 #define SLOTS(size, width, groups) ((size) / (width) + (groups) + 1)
 
-// Reports ends that are less than the one before, or more than the dimension has: every `step`-th from `first`.
-INLINE void check_ends(__global const int *ends, int groups, long size, int first, int step,
-                       FAULT_PARAMETERS) {
+// Reports ends that are less than the one before, or more than the dimension has: every `step`-th from
+// `first`.
+INLINE void check_ends(__global const int *ends, int groups, int grouped, const MatmulParams p, int first,
+                       int step, FAULT_PARAMETERS) {
+  const long size = grouped == PARTS_OF_M ? p.m : grouped == PARTS_OF_N ? p.n : p.k;
   for (int g = first; g < groups; g += step)
-    if (ends[g] < (g == 0 ? 0 : ends[g - 1]) || ends[g] > size) report_fault(faults, fault_site, ends[g], size);
+    if (ends[g] < (g == 0 ? 0 : ends[g - 1]) || ends[g] > size)
+      report_fault(faults, fault_site, ends[g], size);
 }
 #endif

@@ -1,5 +1,5 @@
-// Products of groups (grouped.h) for CPU drivers: a work-item computes `rows` rows and up to `panels` panels of
-// 32 columns of one group. Defines: TYPE (b), OUT (c), GROUPED. A is of floats.
+// Products of groups (grouped.h) for CPU drivers: a work-item computes `rows` rows and up to `panels` panels
+// of 32 columns of one group. Defines: TYPE (b), OUT (c), GROUPED. A is of floats.
 #include "grouped.h"
 #include "tile_in_place.h"
 
@@ -12,8 +12,7 @@ ONE_ITEM __kernel void matmul_grouped(__global void *c_base, ulong c_offset, __g
   __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
   const long tile_n = get_global_id(0), tile_m = get_global_id(1), z = get_global_id(2);
   if (tile_n == 0 && tile_m == 0 && z == 0)
-    check_ends(ends, groups, GROUPED == PARTS_OF_M ? p.m : GROUPED == PARTS_OF_N ? p.n : p.k, 0, 1, faults,
-               fault_site);
+    check_ends(ends, groups, GROUPED, p, 0, 1, faults, fault_site);
   const Place at =
       place_of_tile(ends, groups, GROUPED, p, rows, (long)PANEL * panels, tile_m, tile_n, z);
   if (at.m0 >= at.m.count || at.n0 >= at.n.count) return;
@@ -27,7 +26,8 @@ ONE_ITEM __kernel void matmul_grouped(__global void *c_base, ulong c_offset, __g
       AT_CONST(TYPE, b_base, b_offset) + at.group * p.b_batch + at.n.begin * p.b_col + at.k.begin * p.b_row;
   if (at.k.count == 0) {
     for (long m = at.m0; m < min(at.m0 + rows, at.m.count); ++m)
-      for (long n = at.n0; n < min(at.n0 + PANEL * panels, at.n.count); ++n) STORE(OUT, c, m * p.c_row + n, 0.0f);
+      for (long n = at.n0; n < min(at.n0 + PANEL * panels, at.n.count); ++n)
+        STORE(OUT, c, m * p.c_row + n, 0.0f);
     return;
   }
   sweep_tiles(c, a, b, b, packed, part, at.k.count, at.n0, at.m0, rows, panels, 0);

@@ -5,8 +5,8 @@
 // n); A_WIDTH, B_WIDTH (4, 2, 1), C_WIDTH (4, 1): at whose multiples of elements all rows begin and end; EDGE
 // (1: any size; 0: m >= BM, n >= BN, k % BK == 0: edge tiles then overlap their neighbours and write the same
 // values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is the
-// length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum); GROUPED
-// (grouped.h; needs EDGE).
+// length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum);
+// GROUPED (grouped.h; needs EDGE).
 #include "matmul_params.h"
 #include "types.h"
 #define VEC 4
@@ -107,8 +107,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if GROUPED
   __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
   if (g == 0 && get_group_id(1) == 0)
-    check_ends(ends, groups, GROUPED == PARTS_OF_M ? p.m : GROUPED == PARTS_OF_N ? p.n : p.k, t, ITEMS, faults,
-               fault_site);
+    check_ends(ends, groups, GROUPED, p, t, ITEMS, faults, fault_site);
   const Place at = place_of_tile(ends, groups, GROUPED, p, BM, BN, m0 / BM, n0 / BN, get_group_id(1));
   const long z = at.group, k_first = at.k.begin, k_count = at.k.count;
   m0 = at.m0;
@@ -193,7 +192,8 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if C_WIDTH == 4
       if (!EDGE || (m < m_count && n < n_count)) STOREV(RESULT, to, 0, v);
 #else
-      UNROLL for (int u = 0; u < 4; ++u) if (!EDGE || (m < m_count && n + u < n_count)) STORE(RESULT, to, u, v[u]);
+      UNROLL for (int u = 0; u < 4; ++u)
+        if (!EDGE || (m < m_count && n + u < n_count)) STORE(RESULT, to, u, v[u]);
 #endif
     }
   }

@@ -64,9 +64,7 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   const int tile_m = top + tile % span % rows, tile_n = tile % span / rows;
 #if GROUPED
   __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
-  if (group == 0)
-    check_ends(ends, matrices, GROUPED == PARTS_OF_M ? p.m : GROUPED == PARTS_OF_N ? p.n : p.k, get_local_id(0),
-               ITEMS, faults, fault_site);
+  if (group == 0) check_ends(ends, matrices, GROUPED, p, get_local_id(0), ITEMS, faults, fault_site);
   const Place at = place_of_tile(ends, matrices, GROUPED, p, BM, BN, tile_m, tile_n, z);
   if (at.m0 >= at.m.count || at.n0 >= at.n.count) return;
   const int m = at.m.count, n = at.n.count, k = at.k.count, m0 = at.m0, n0 = at.n0, matrix = at.group;

@@ -58,8 +58,7 @@ Specs grouped_mm(const Args& args) {
   const auto a = args.tensor(Arg::self), b = args.tensor(Arg::mat2), ends = args.tensor(Arg::offs);
   const std::string& name = args.schema().full_name();
   check_same_type(args, a, b);
-  if (!is_floating(a.dtype()) || a.dtype() == DType::Float64)
-    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", name, ocltensor::name(a.dtype()));
+  check_floating(args, a);
   check(ends.ndim() == 1 && ends.dtype() == DType::Int32,
         "{}: offs must be a vector of int32, got {} of shape {}", name,
         ocltensor::name(ends.dtype()), to_string(ends.sizes()));

@@ -44,6 +44,8 @@ void grouped_mm(OpCall& call) {
   const TensorView a = call.args().tensor(Arg::self), b = call.args().tensor(Arg::mat2);
   const TensorView out = call.out(0);
   (void)check_outputs(call);
+  if (compute_type(a.dtype()) != DType::Float32)
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", call.name(), name(a.dtype()));
   call.accept();
   if (out.numel() == 0) return;
   const Factor left(call, a), right(call, b);

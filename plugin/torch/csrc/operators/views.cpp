@@ -214,8 +214,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("record_stream", TORCH_FN(record_stream));
 }
 
-// As the operators that ATen composes it ends at autograd's key: wrapper subclasses, which have this
-// device's keys, too, must not meet it in __torch_dispatch__.
+// As the operators that ATen composes it ends at autograd's key: wrapper subclasses, which have
+// this device's keys, too, must not meet it in __torch_dispatch__.
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
 }
