@@ -20,8 +20,8 @@ constexpr tb_call kNothing{};
 void check_tensor(const Capabilities& caps, const Operator& op, const OpEntry& entry,
                   const tb_tensor* tensor) {
   const DType dtype = check_described(tensor);
-  if (!caps.fp64 &&
-      (dtype == DType::Complex128 || (dtype == DType::Float64 && !entry.moves_float64)))
+  if (!caps.fp64 && ((dtype == DType::Complex128 && !entry.moves_complex128) ||
+                     (dtype == DType::Float64 && !entry.moves_float64)))
     decline_float64(caps, op);
   const bool taken = is_complex(dtype)                             ? entry.takes_complex
                      : is_wide_unsigned(dtype) || is_float8(dtype) ? entry.takes_all_types

@@ -98,6 +98,8 @@ struct OpEntry {
   // Whether the operator takes unsigned integers of more than a byte and float8. Others decline
   // them.
   bool takes_all_types = false;
+  // Whether the operator takes complex128 on devices without float64, too: part by part.
+  bool moves_complex128 = false;
 };
 
 class OpCall {

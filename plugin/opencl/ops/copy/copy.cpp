@@ -10,15 +10,43 @@ namespace {
 constexpr elementwise::Formula kIdentity{"copy", elementwise::FormulaForm::Vector, "a"};
 constexpr elementwise::Formula kComplexTruth{"truth", elementwise::FormulaForm::Lanes, "ctrue(a)"};
 
+// Complex numbers as pairs of real ones: the last of the dimensions.
+LocalTensor parts_of(TensorView tensor) {
+  Dims sizes(tensor.sizes()), strides;
+  for (const int64_t stride : tensor.strides()) strides.push_back(2 * stride);
+  sizes.push_back(2);
+  strides.push_back(1);
+  return LocalTensor(tensor.address(), real_type(tensor.dtype()), sizes, strides);
+}
+// One part of them, without that dimension.
+LocalTensor part_of(TensorView tensor, int64_t part) {
+  const LocalTensor parts = parts_of(tensor);
+  const TensorView view = parts.view();
+  const auto rank = static_cast<size_t>(tensor.ndim());
+  return view_of(view, Dims(view.sizes().first(rank)), Dims(view.strides().first(rank)), part);
+}
+
+// Copies where a type is float64 or complex128, and the device computes with neither.
+void copy_parts(const OpCall& call, TensorView target, TensorView source) {
+  if (is_complex(source.dtype()) && is_complex(target.dtype()))
+    return copy_tensor(call, parts_of(target).view(), parts_of(source).view());
+  if (!is_complex(target.dtype())) return copy_tensor(call, target, part_of(source, 0).view());
+  copy_tensor(call, part_of(target, 0).view(), source);
+  fill_tensor(call, part_of(target, 1).view(), 0);
+}
+
 void copy_op(OpCall& call) {
-  const TensorView source = call.args().tensor(Arg::src);
-  (void)broadcast_strides(source.sizes(), source.strides(), call.out(0).sizes());
-  if (is_complex(source.dtype()) != is_complex(call.out(0).dtype()) &&
-      lacks_float64(call, source.dtype(), call.out(0).dtype()))
-    unsupported(TB_REASON_DTYPE,
-                "copy between complex numbers and float64 on a device without float64");
+  const TensorView source = call.args().tensor(Arg::src), target = call.out(0);
+  (void)broadcast_strides(source.sizes(), source.strides(), target.sizes());
+  const bool in_parts = (is_complex(source.dtype()) || is_complex(target.dtype())) &&
+                        (call.lacks(source.dtype()) || call.lacks(target.dtype()));
+  if (in_parts && target.dtype() == DType::Bool)
+    unsupported(TB_REASON_DTYPE, "copy from complex128 to bool on a device without float64");
+  if (in_parts && target.ndim() == TB_MAX_RANK)
+    unsupported(TB_REASON_RANK, "copy of complex128 with {} dimensions on a device without float64",
+                target.ndim());
   call.accept();
-  copy_tensor(call, call.out(0), source);
+  in_parts ? copy_parts(call, target, source) : copy_tensor(call, target, source);
 }
 
 void fill_op(OpCall& call) {
@@ -80,7 +108,7 @@ void roll_op(OpCall& call) {
   target.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true, true, true},
+constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true, true, true, true},
                                   {"fill.Scalar_out", fill_op, true, true, true},
                                   {"flip.out", flip_op, true, true, true},
                                   {"roll.out", roll_op, true, true, true}};

@@ -1,7 +1,8 @@
 // Batch normalisation in the steps of nn.SyncBatchNorm: statistics of one process, of all processes
 // together, and what follows from them; out forms of batch normalisation. As in ATen's kernels for
-// CUDA, statistics of 16-bit inputs are float32.
+// CUDA, statistics of 16-bit inputs are float32. The gradient of RMS normalisation.
 #include "composite.h"
+#include "operators/operator.h"
 
 namespace torch_ocl {
 namespace {
@@ -151,9 +152,43 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> with_update_out(
   return {out, mean, invstd, reserve};
 }
 
+// ---- the gradient of RMS normalisation, for which ATen has no CPU kernel to fall back to
+Two rms_norm_backward_composed(const Tensor& grad, const Tensor& input, int64_t normalized,
+                               const Tensor& rstd, const MaybeTensor& weight,
+                               std::array<bool, 2> wanted) {
+  std::vector<int64_t> own, others;
+  for (int64_t d = 0; d < input.dim(); ++d)
+    (d < input.dim() - normalized ? others : own).push_back(d);
+  const Tensor g = wide(grad), scale = wide(rstd), x = wide(input) * scale;
+  Two result;
+  if (wanted[0]) {
+    const Tensor slope = given(weight) ? g * wide(*weight) : g;
+    std::get<0>(result) =
+        ((slope - x * (slope * x).mean(own, true)) * scale).to(input.scalar_type());
+  }
+  if (wanted[1] && given(weight)) {
+    const Tensor each = g * x;
+    std::get<1>(result) = (others.empty() ? each : each.sum(others)).to(weight->scalar_type());
+  }
+  return result;
+}
+
+Two rms_norm_backward(const Tensor& grad, const Tensor& input, at::IntArrayRef normalized,
+                      const Tensor& rstd, const MaybeTensor& weight, std::array<bool, 2> wanted) {
+  static PluginOperator& op = *new PluginOperator("_fused_rms_norm_backward.out");
+  std::array<Tensor, 2> outs;
+  if (!try_plugin(op, outs, grad, input, normalized, rstd, weight, wanted))
+    return rms_norm_backward_composed(grad, input, static_cast<int64_t>(normalized.size()), rstd,
+                                      weight, wanted);
+  for (size_t i = 0; i < 2; ++i)
+    if (!wanted[i]) outs[i] = Tensor();
+  return {outs[0], outs[1]};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_fused_rms_norm_backward", TORCH_FN(rms_norm_backward));
   m.impl("batch_norm_stats", TORCH_FN(stats));
   m.impl("batch_norm_elemt", TORCH_FN(elemt));
   m.impl("batch_norm_elemt.out", TORCH_FN(elemt_out));

@@ -75,7 +75,7 @@ PluginOperator plugin_int_mm("_int_mm.out");
 Tensor product_of_bytes(const Tensor& self, const Tensor& other) {
   const bool shift_a = self.scalar_type() == at::kByte, shift_b = other.scalar_type() == at::kByte;
   const Tensor a = as_signed(self), b = as_signed(other);
-  Tensor sum = call_plugin<1>(plugin_int_mm, "_int_mm", a, b)[0];
+  Tensor sum = call_plugin<1>(plugin_int_mm, a, b)[0];
   if (shift_a) sum.add_(b.sum(0, true, at::kInt), kShift);
   if (shift_b) sum.add_(a.sum(1, true, at::kInt), kShift);
   if (shift_a && shift_b) sum.add_(kShift * kShift * a.size(1));

@@ -84,24 +84,12 @@ Five composed_gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, 
 }
 
 // ---- by the plugin's kernels
-// The outputs of a plugin's operator; false if it declines the call.
-template <size_t N, typename... T>
-bool run(PluginOperator& op, std::array<Tensor, N>& outs, const T&... inputs) {
-  Arguments in;
-  (in.add(inputs), ...);
-  try {
-    op.run_functional(in, outs);
-    return true;
-  } catch (const Declined&) {
-    return false;
-  }
-}
-
 Three lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx,
                 const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
   static PluginOperator& op = *new PluginOperator("_thnn_fused_lstm_cell.out");
   std::array<Tensor, 3> o;
-  if (run(op, o, input_gates, hidden_gates, cx, input_bias, hidden_bias)) return {o[0], o[1], o[2]};
+  if (try_plugin(op, o, input_gates, hidden_gates, cx, input_bias, hidden_bias))
+    return {o[0], o[1], o[2]};
   return composed_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias);
 }
 
@@ -112,7 +100,7 @@ Three lstm_cell_backward(const MaybeTensor& grad_hy, const MaybeTensor& grad_cy,
       (grad_hy.has_value() && grad_hy->defined()) || (grad_cy.has_value() && grad_cy->defined());
   if (!any) return {};
   std::array<Tensor, 3> o;
-  if (!run(op, o, grad_hy, grad_cy, cx, cy, workspace, has_bias))
+  if (!try_plugin(op, o, grad_hy, grad_cy, cx, cy, workspace, has_bias))
     return composed_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias);
   return {o[0], o[1], has_bias ? o[2] : Tensor()};
 }
@@ -121,14 +109,15 @@ Two gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor
              const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
   static PluginOperator& op = *new PluginOperator("_thnn_fused_gru_cell.out");
   std::array<Tensor, 2> o;
-  if (run(op, o, input_gates, hidden_gates, hx, input_bias, hidden_bias)) return {o[0], o[1]};
+  if (try_plugin(op, o, input_gates, hidden_gates, hx, input_bias, hidden_bias))
+    return {o[0], o[1]};
   return composed_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias);
 }
 
 Five gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
   static PluginOperator& op = *new PluginOperator("_thnn_fused_gru_cell_backward.out");
   std::array<Tensor, 5> o;
-  if (!run(op, o, grad_hy, workspace, has_bias))
+  if (!try_plugin(op, o, grad_hy, workspace, has_bias))
     return composed_gru_cell_backward(grad_hy, workspace, has_bias);
   if (!has_bias) o[3] = o[4] = Tensor();
   return {o[0], o[1], o[2], o[3], o[4]};

@@ -29,7 +29,7 @@ class Packed {
       longest_ = std::max(longest_, size[2 * n]);
     }
     all_ = starts.back();
-    offsets_ = upload(starts, like);
+    offsets_ = at::tensor(starts, at::kLong).to(like.device());
   }
   // [N, longest, D], zero behind each sequence.
   Tensor padded(const Tensor& rows) const {

@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/name_patterns.h"
 #include "base/philox.h"
+#include "fallback.h"
 #include "operator.h"
 #include "runtime/generator.h"
 
@@ -45,6 +46,7 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
       return "types that differ or are not floating-point";
     if (t->sym_size(0) != query.sym_size(0)) return "batches that broadcast";
   }
+  if (query.scalar_type() == at::kDouble && lacks_float64(query)) return "float64";
   if (key.sym_size(1) != value.sym_size(1)) return "key and value of different numbers of heads";
   if (!grouped && key.sym_size(1) != query.sym_size(1)) return "heads that broadcast";
   if (key.sym_size(1) == 0 || query.sym_size(3) == 0) return "heads of size 0";
@@ -131,9 +133,9 @@ Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& va
                            static_cast<uint64_t>(query.size(0) * query.size(1)) *
                                philox_dropout_counters(static_cast<uint64_t>(query.size(2)),
                                                        static_cast<uint64_t>(key.size(2))));
-  auto outs = call_plugin<2>(forward, "scaled_dot_product_attention", query, key, value, bias,
-                             dropout, causal, scale, static_cast<int64_t>(numbers.seed),
-                             static_cast<int64_t>(numbers.offset));
+  auto outs =
+      call_plugin<2>(forward, query, key, value, bias, dropout, causal, scale,
+                     static_cast<int64_t>(numbers.seed), static_cast<int64_t>(numbers.offset));
   const auto host = at::TensorOptions(at::kLong);
   return {outs[0],
           outs[1],
@@ -159,9 +161,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> fused_attention_backward(
                               "torch.nn.attention.sdpa_kernel(SDPBackend.MATH)");
   if (!grad.defined()) return {};
   const MaybeTensor mask = bias.defined() ? MaybeTensor(bias) : std::nullopt;
-  auto grads = call_plugin<3>(backward, "scaled_dot_product_attention_backward", grad, query, key,
-                              value, mask, out, logsumexp, dropout, causal, scale,
-                              seed.item<int64_t>(), offset.item<int64_t>());
+  auto grads = call_plugin<3>(backward, grad, query, key, value, mask, out, logsumexp, dropout,
+                              causal, scale, seed.item<int64_t>(), offset.item<int64_t>());
   for (size_t i = 0; i < 3; ++i)
     if (!wanted[i]) grads[i] = Tensor();
   return {grads[0], grads[1], grads[2], Tensor()};

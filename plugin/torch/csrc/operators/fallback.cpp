@@ -48,6 +48,51 @@ constexpr const char* kReadOnTheHost[] = {"_grid_sampler_2d_cpu_fallback",
                                           "choose_qparams_optimized",
                                           "range.out_"};
 
+c10::OperatorHandle aten(const char* name, const char* overload = "") {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+}
+
+// aten::convolution_backward wants the size of the bias behind grad_output, input and weight.
+void add_bias_sizes(torch::jit::Stack& stack) {
+  const auto arguments = stack.end() - 10;
+  const at::Tensor weight = arguments[2].toTensor();
+  const int64_t size =
+      arguments[6].toBool() ? weight.size(1) * arguments[8].toInt() : weight.size(0);
+  stack.insert(arguments + 3, std::vector<int64_t>{size});
+}
+
+// What the CPU has under another name: operators that ATen keeps for devices outside of PyTorch,
+// and one whose schema does not say that it changes statistics, which would not be copied back.
+c10::OperatorHandle on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const c10::OperatorName& name = op.operator_name();
+  if (name.name == "aten::convolution_overrideable" && name.overload_name.empty())
+    return aten("aten::convolution");
+  if (name.name == "aten::convolution_backward_overrideable" && name.overload_name.empty()) {
+    add_bias_sizes(stack);
+    return aten("aten::convolution_backward");
+  }
+  const bool is_out = name.overload_name == "out";
+  if (name.name != "aten::native_batch_norm" || !(is_out || name.overload_name.empty())) return op;
+  constexpr const char* kLegit = "aten::_native_batch_norm_legit";
+  const auto mean = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size()) + 3;
+  if (mean->isTensor() && mean->toTensor().defined()) return aten(kLegit, is_out ? "out" : "");
+  stack.erase(mean, mean + 2);
+  return aten(kLegit, is_out ? "no_stats_out" : "no_stats");
+}
+
+// ATen's operator for a row of the plugin's table; its functional form has an overload's name
+// without what makes it that of an out form.
+std::optional<c10::OperatorHandle> aten_of(const std::string& row, RowForm form, size_t arguments) {
+  const size_t dot = row.find('.');
+  std::string overload = row.substr(dot + 1);
+  if (form == RowForm::Functional)
+    overload = overload.ends_with("_out") ? overload.substr(0, overload.size() - 4) : "";
+  const auto found =
+      c10::Dispatcher::singleton().findSchema({"aten::" + row.substr(0, dot), overload});
+  if (!found || found->schema().arguments().size() != arguments) return std::nullopt;
+  return found;
+}
+
 void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const size_t count = op.schema().arguments().size();
   for (const c10::IValue& value : at::ArrayRef<c10::IValue>(stack).slice(stack.size() - count)) {
@@ -73,6 +118,30 @@ bool is_float64_number(const c10::OperatorHandle& op, const torch::jit::Stack& s
     any = any || (tensor.scalar_type() == at::kDouble && lacks_float64(tensor));
   }
   return any;
+}
+
+std::optional<at::Device> device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  for (const c10::IValue& value : at::ArrayRef<c10::IValue>(stack).slice(stack.size() - count)) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kOcl)
+      return value.toTensor().device();
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector())
+        if (tensor.defined() && tensor.device().type() == kOcl) return tensor.device();
+  }
+  return std::nullopt;
+}
+
+// ATen leaves results where the first tensor argument is, which may be a number on the CPU: `1 -
+// x`.
+void run_on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const std::optional<at::Device> device = device_of(op, stack);
+  at::native::cpu_fallback(op, &stack, true);
+  if (!device) return;
+  for (size_t i = stack.size() - op.schema().returns().size(); i < stack.size(); ++i)
+    if (c10::IValue& value = stack[i];
+        value.isTensor() && value.toTensor().defined() && value.toTensor().is_cpu())
+      value = value.toTensor().to(*device);
 }
 
 void count(const c10::OperatorHandle& op, const char* reason) {
@@ -108,24 +177,30 @@ std::vector<std::pair<std::string, uint64_t>> fallback_counts() {
 
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const char* reason) {
   const std::string name = c10::toString(op.operator_name());
-  const char* obstacle = obstacle_of(op);
-  if (obstacle == nullptr && is_float64_number(op, stack)) {
-    refuse_mixed_devices(op, stack);
-    const TracedFallback traced(name);
-    return at::native::cpu_fallback(op, &stack, true);
-  }
+  const c10::OperatorHandle cpu_op = on_the_cpu(op, stack);
+  const char* obstacle = obstacle_of(cpu_op);
+  const bool is_single = obstacle == nullptr && is_float64_number(cpu_op, stack);
   TORCH_CHECK_NOT_IMPLEMENTED(obstacle == nullptr, "The operator '", name,
                               "' is not implemented for the ocl device: ", reason,
                               ". It cannot run on the CPU instead, because ", obstacle, ".");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback), "The operator '", name,
-      "' is not implemented for the ocl device: ", reason,
+      is_single || ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback),
+      "The operator '", name, "' is not implemented for the ocl device: ", reason,
       ". Set the environment variable OCLTENSOR_ENABLE_FALLBACK=1 to run it on the CPU instead "
       "(slower than on the device).");
-  refuse_mixed_devices(op, stack);
-  count(op, reason);
+  refuse_mixed_devices(cpu_op, stack);
+  if (!is_single) count(op, reason);
   const TracedFallback traced(name);
-  at::native::cpu_fallback(op, &stack, true);
+  run_on_the_cpu(cpu_op, stack);
+}
+
+void fall_back_row(const char* row, RowForm form, torch::jit::Stack& stack, const char* reason) {
+  const auto op = aten_of(row, form, stack.size());
+  TORCH_CHECK_NOT_IMPLEMENTED(op.has_value(), "The operator '", row,
+                              "' is not implemented for the ocl device: ", reason,
+                              ". It cannot run on the CPU instead, because PyTorch has no operator "
+                              "of that name and these arguments there.");
+  fall_back(*op, stack, reason);
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {

@@ -23,12 +23,4 @@ void ListOperator::invoke_settled(Arguments& in, std::span<const tb_tensor* cons
   handle_.invoke({}, in, outs, device);
 }
 
-void ListOperator::invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device) {
-  try {
-    invoke(in, outs, device);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", name(), ": ", declined.what());
-  }
-}
-
 }  // namespace torch_ocl

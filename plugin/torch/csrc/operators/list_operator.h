@@ -14,9 +14,6 @@ class ListOperator {
   // described twice. mutable_data_ptr() must have been called for each of them before they were
   // added, and none may be lazily negated or conjugated, as the call would write to a copy.
   void invoke_in_place(Arguments& in, c10::DeviceIndex device);
-  // As invoke(), for operators without another implementation: a declined call raises
-  // NotImplementedError.
-  void invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
   const char* name() const { return handle_.name(); }
 
  private:

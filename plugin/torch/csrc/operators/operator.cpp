@@ -7,13 +7,17 @@
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/bitwise_xor.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "alike.h"
 #include "base/call_plan.h"
 #include "default_type.h"
+#include "fallback.h"
 #include "runtime/allocator.h"
 #include "runtime/stream.h"
 
@@ -230,6 +234,15 @@ void change_in_place(PluginOperator& op, const at::Tensor& target) {
   op.invoke(in, outs, in.settle("copy_", target.device().index(), false));
 }
 
+// Changes the signs of real numbers, of float64 by its bits where the device only stores it.
+void negate_in_place(const at::Tensor& target) {
+  static PluginOperator& negate = *new PluginOperator("neg.out");
+  if (target.scalar_type() != at::kDouble || !lacks_float64(target))
+    return change_in_place(negate, target);
+  at::Tensor bits = target.view(at::kLong);
+  bits.bitwise_xor_(std::numeric_limits<int64_t>::min());
+}
+
 }  // namespace
 
 namespace {
@@ -260,11 +273,16 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   if (target.is_conj() || target.is_neg() || source.is_conj() || source.is_neg()) {
     const PartOfCopy part;
     static PluginOperator& conjugate = *new PluginOperator("conj_physical.out");
-    static PluginOperator& negate = *new PluginOperator("neg.out");
     const at::Tensor plain = unwrapped(target);
     copy_on_device(plain, unwrapped(source));
-    if (conjugates && target.is_complex()) change_in_place(conjugate, plain);
-    if (negates) change_in_place(negate, plain);
+    const bool in_parts = plain.scalar_type() == at::kComplexDouble && lacks_float64(plain);
+    if (conjugates && target.is_complex()) {
+      if (in_parts)
+        negate_in_place(at::view_as_real(plain).select(-1, 1));
+      else
+        change_in_place(conjugate, plain);
+    }
+    if (negates) negate_in_place(in_parts ? at::view_as_real(plain) : plain);
     return;
   }
   static PluginOperator& copy = *new PluginOperator("copy.out");

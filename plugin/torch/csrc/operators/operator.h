@@ -47,6 +47,7 @@ class PluginOperator {
   void run_out(Arguments& in, std::span<at::Tensor> outs);
   // The same for an operator that changes `outs` in place: their shape and dtype are fixed.
   void run_in_place(Arguments& in, std::span<at::Tensor> outs);
+  const char* name() const { return handle_.name(); }
   // The call itself: arguments are settled, outputs have the plugin's types and shapes.
   void invoke(const Arguments& in, std::span<at::Tensor> outs, c10::DeviceIndex device);
 
@@ -62,20 +63,56 @@ class PluginOperator {
   std::atomic<Layout> layout_{nullptr};  // set before schema_
 };
 
-// For kernels written by hand: all inputs in the schema's order. A declined call raises
-// NotImplementedError.
+// Handles a declined call of an operator of the table by a kernel written by hand, whose own ATen
+// operator may have another meaning or none on the CPU: ATen's operator of the row's name runs
+// there, as in fall_back(). `stack` has the row's inputs, for an out form (`row` as ATen names it)
+// its outputs, too; it gets the results.
+enum class RowForm { Functional, Out };
+void fall_back_row(const char* row, RowForm form, torch::jit::Stack& stack, const char* reason);
+
+// For kernels written by hand: all inputs in the schema's order. False if the plugin declines.
 template <size_t N, typename... Inputs>
-std::array<at::Tensor, N> call_plugin(PluginOperator& op, const char* name,
-                                      const Inputs&... inputs) {
+bool try_plugin(PluginOperator& op, std::array<at::Tensor, N>& outs, const Inputs&... inputs) {
+  Arguments in;
+  (in.add(inputs), ...);
+  try {
+    op.run_functional(in, outs);
+    return true;
+  } catch (const Declined&) {
+    return false;
+  }
+}
+
+// The same for calls that fall back to the CPU when they are declined.
+template <size_t N, typename... Inputs>
+std::array<at::Tensor, N> call_plugin(PluginOperator& op, const Inputs&... inputs) {
   std::array<at::Tensor, N> outs;
   Arguments in;
   (in.add(inputs), ...);
   try {
     op.run_functional(in, outs);
   } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", name, ": ", declined.what());
+    torch::jit::Stack stack;
+    torch::jit::push(stack, inputs...);
+    fall_back_row(op.name(), RowForm::Functional, stack, declined.what());
+    for (size_t i = 0; i < N; ++i) outs[i] = stack.at(i).toTensor();
   }
   return outs;
+}
+
+// The same with given outputs.
+template <typename... Inputs>
+void call_plugin_out(PluginOperator& op, std::span<at::Tensor> outs, const Inputs&... inputs) {
+  Arguments in;
+  (in.add(inputs), ...);
+  try {
+    op.run_out(in, outs);
+  } catch (const Declined& declined) {
+    torch::jit::Stack stack;
+    torch::jit::push(stack, inputs...);
+    for (const at::Tensor& out : outs) torch::jit::push(stack, out);
+    fall_back_row(op.name(), RowForm::Out, stack, declined.what());
+  }
 }
 
 // A new tensor on an ocl device, contiguous if `strides` is empty.

@@ -8,8 +8,7 @@
 namespace torch_ocl {
 namespace {
 
-// One step, with all arguments in the schema's order. If the plugin declines it, that is an error,
-// as there is no other implementation.
+// One step, with all arguments in the schema's order.
 class Step {
  public:
   explicit Step(const at::Tensor& first) : device_(first.device().index()) {}
@@ -29,7 +28,7 @@ class Step {
   void add(double value) { in_.add(value); }
   void add(bool value) { in_.add(value); }
 
-  void run(ListOperator& op) { op.invoke_or_raise(in_, {}, device_); }
+  void run(ListOperator& op) { op.invoke(in_, {}, device_); }  // throws Declined
 
  private:
   c10::DeviceIndex device_;
@@ -45,7 +44,11 @@ struct Fused<Op, plugin_op, void(at::TensorList, A...)> {
     Step step(self[0]);
     step.add(self);
     (step.add(args), ...);
-    step.run(plugin_op);
+    try {
+      step.run(plugin_op);
+    } catch (const Declined& declined) {
+      run_elsewhere<Op>(declined.what(), self, args...);
+    }
   }
 };
 
@@ -66,8 +69,9 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf, const at::Tensor& 
   try {
     return amp_unscale.invoke(in, {}, gradients[0].device().index());
   } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(gradients.size() > 1, "ocl: ", amp_unscale.name(), ": ",
-                                declined.what());
+    if (gradients.size() == 1)
+      return (void)run_elsewhere<at::_ops::_amp_foreach_non_finite_check_and_unscale_>(
+          declined.what(), gradients, found_inf, inv_scale);
   }
   // Gradients of several types, or that share memory, are unscaled one by one.
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -86,7 +90,12 @@ at::Tensor& update_scale(at::Tensor& scale, at::Tensor& growth_tracker, const at
   in.add(growth_factor);
   in.add(backoff_factor);
   in.add(growth_interval);
-  op.invoke_or_raise(in, {}, scale.device().index());
+  try {
+    op.invoke(in, {}, scale.device().index());
+  } catch (const Declined& declined) {
+    run_elsewhere<at::_ops::_amp_update_scale_>(declined.what(), scale, growth_tracker, found_inf,
+                                                growth_factor, backoff_factor, growth_interval);
+  }
   return scale;
 }
 

@@ -39,9 +39,9 @@ Three convolution_backward_overrideable(const at::Tensor& grad_output, const at:
   static PluginOperator& backward = *new PluginOperator("convolution_backward.out");
   const int64_t groups_value = groups.guard_int(__FILE__, __LINE__);
   const int64_t bias_size = transposed ? weight.size(1) * groups_value : weight.size(0);
-  auto outs = call_plugin<3>(backward, "convolution_backward", grad_output, input, weight,
-                             at::IntArrayRef(&bias_size, 1), stride, padding, dilation, transposed,
-                             output_padding, groups_value, output_mask);
+  auto outs =
+      call_plugin<3>(backward, grad_output, input, weight, at::IntArrayRef(&bias_size, 1), stride,
+                     padding, dilation, transposed, output_padding, groups_value, output_mask);
   for (size_t i = 0; i < 3; ++i)
     if (!output_mask[i]) outs[i] = at::Tensor();
   return {outs[0], outs[1], outs[2]};
@@ -51,8 +51,8 @@ Three batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weigh
                  const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
                  const std::optional<at::Tensor>& var, bool training, double momentum, double eps) {
   static PluginOperator& forward = *new PluginOperator("native_batch_norm.out");
-  const auto outs = call_plugin<3>(forward, "native_batch_norm", input, weight, bias, mean, var,
-                                   training, momentum, eps);
+  const auto outs =
+      call_plugin<3>(forward, input, weight, bias, mean, var, training, momentum, eps);
   return {outs[0], outs[1], outs[2]};
 }
 
@@ -70,7 +70,7 @@ Three batch_norm_legit_no_stats(const at::Tensor& input, const std::optional<at:
 
 std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   static PluginOperator& forward = *new PluginOperator("log_sigmoid.out");
-  const auto outs = call_plugin<1>(forward, "log_sigmoid", self);
+  const auto outs = call_plugin<1>(forward, self);
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
@@ -78,7 +78,11 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
 // read it.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
-  return call_plugin<1>(backward, "log_sigmoid_backward", grad, self, self)[0];
+  std::array<at::Tensor, 1> result;
+  if (try_plugin(backward, result, grad, self, self)) return result[0];
+  // The CPU's kernel wants the buffer that its forward kernel fills.
+  const at::Tensor buffer = self.abs().neg_().exp_();
+  return call_plugin<1>(backward, grad, self, buffer)[0];
 }
 
 // Integers are clamped to truncated limits.

@@ -105,6 +105,15 @@ Rows rows_of_coo(const Tensor& matrix) {
   return {start_from_rows(rows, matrix.size(0)), columns, values};
 }
 
+// The product where the plugin has no kernel for it: for the type, or because it is disabled.
+Tensor composed_product(const Rows& rows, const Tensor& mat, c10::string_view reduce) {
+  const Tensor place = rows_from_start(rows.start, rows.values.numel());
+  const Tensor products = rows.values.unsqueeze(1) * mat.index_select(0, rows.columns);
+  const Tensor out = at::zeros({rows.start.numel() - 1, mat.size(1)}, products.options());
+  if (reduce == "sum") return out.index_add(0, place, products);
+  return out.scatter_reduce(0, place.unsqueeze(1).expand_as(products), products, reduce, false);
+}
+
 }  // namespace
 
 Rows rows_of(const Tensor& matrix) {
@@ -119,8 +128,11 @@ Tensor multiply(const Rows& rows, const Tensor& mat, c10::string_view reduce) {
     const Rows numbers{rows.start, rows.columns, rows.values.to(at::kInt)};
     return multiply(numbers, mat.to(at::kInt), reduce).ne(0);
   }
-  return call_plugin<1>(op, "sparse product", rows.values.resolve_conj().resolve_neg(), rows.start,
-                        rows.columns, mat.resolve_conj().resolve_neg(), reduce)[0];
+  std::array<Tensor, 1> out;
+  return try_plugin(op, out, rows.values.resolve_conj().resolve_neg(), rows.start, rows.columns,
+                    mat.resolve_conj().resolve_neg(), reduce)
+             ? out[0]
+             : composed_product(rows, mat, reduce);
 }
 
 Tensor make_coo(const Tensor& indices, const Tensor& values, at::IntArrayRef sizes,
