@@ -45,7 +45,7 @@ ActivityType type_of(const Record& record) {
 // Ids of PyTorch's running operators on this thread.
 std::vector<uint64_t>& correlations() {
   thread_local std::vector<uint64_t>* own = nullptr;
-  return thread_owned(own);
+  return ocltensor::thread_owned(own);
 }
 
 class Session : public libkineto::IActivityProfilerSession {
