@@ -1,4 +1,5 @@
-// Reports inputs (type A) and targets (type TARGET) that are not within 0 and 1, both row-major; a NaN is not.
+// Reports inputs (type A) and targets (type TARGET) that are not within 0 and 1, both row-major; a NaN is not
+// within.
 #include "types.h"
 #include "faults.h"
 #include "range.h"

@@ -1,8 +1,8 @@
 // The rows of `count` elements that lie in rows one after another: how many of the n offsets, which say where
 // rows begin, are not beyond an element, less 1. Each of the groups has offsets of its own (type A); behind
-// its elements its offsets are pieces of work, too: an offset that is not among 0 .. count is reported, as are
-// one smaller than the one before it, a first one that is not 0 (from_start) and a last one that is not count
-// (to_end).
+// its elements its offsets are pieces of work, too: an offset that is not among 0 .. count is reported, as
+// are one smaller than the one before it, a first one that is not 0 (from_start) and a last one that is not
+// count (to_end).
 #include "types.h"
 #include "faults.h"
 #include "range.h"
