@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -249,9 +250,12 @@ void outlive_main() {
   }).detach();
   wait_for(1);
 }
+// Ends the process, which threads of the driver would keep alive.
 void make_calls_after_main() {
   wait_for(1);
   make_calls();
+  std::fflush(stdout);
+  std::_Exit(0);
 }
 void wait_for_thread() {
   reach(2);
