@@ -20,12 +20,12 @@ TABLE = (
     Integration(
         "transformers",
         (
+            "transformers.cache_utils",
             "transformers.utils.import_utils",
             "transformers.training_args",
             "transformers.trainer",
             "transformers.modeling_utils",
             "transformers.pipelines.base",
-            "transformers.cache_utils",
         ),
         "5.20",
         "5.25",
