@@ -14,7 +14,9 @@ typedef struct {
   long begin, count;
 } Part;
 // Where a tile is: its group's matrix of an operand that has one for each group, the group's part of each
-// dimension, and the tile's first row and column in it. The tile does not exist if one is past its part.
+// dimension, and the tile's first row and column in it. A tile that does not exist, as one of them is past
+// its part, has no terms: a return before the tile's barriers would be sooner, but with it PoCL 3.1 compiles
+// stores past the last row.
 typedef struct {
   long group;
   Part m, n, k;
@@ -54,6 +56,7 @@ INLINE Place place_of_tile(__global const int *ends, int groups, int grouped, co
   if (grouped == PARTS_OF_M) at.m = part_in_slot(ends, groups, p.m, rows, tile_m, &at, &at.m0);
   else if (grouped == PARTS_OF_N) at.n = part_in_slot(ends, groups, p.n, columns, tile_n, &at, &at.n0);
   else at.k = part_of(ends, group, p.k);
+  if (at.m0 >= at.m.count || at.n0 >= at.n.count) at.k.count = 0;
   return at;
 }
 // The number of tiles along a dimension in parts.

@@ -112,7 +112,6 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   const long z = at.group, k_first = at.k.begin, k_count = at.k.count;
   m0 = at.m0;
   n0 = at.n0;
-  if (m0 >= at.m.count || n0 >= at.n.count) return;
   const long m_first = at.m.begin, n_first = at.n.begin, m_count = at.m.count, n_count = at.n.count;
 #else
   const long m_first = 0, n_first = 0, m_count = p.m, n_count = p.n;

@@ -10,7 +10,8 @@ namespace ocltensor::testing {
 
 class Image {
  public:
-  static constexpr int64_t kGuard = 256;  // bytes on each side, a multiple of every alignment
+  // Bytes on each side, a multiple of every alignment: some rows of a tile that writes too many.
+  static constexpr int64_t kGuard = 16 << 10;
   static constexpr std::byte kSentinel{0xa5};
   static constexpr std::byte kPoison{0xcd};
 

@@ -2,7 +2,7 @@
 // of the batch, or of one piece of k.
 // Defines: those of mma_tile.h and mma.h; HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written
 // as floats for split_k_sum.cl, a matrix for each piece of each product); GUARDED (1: does nothing if a word
-// in memory is `stop`); GROUPED (grouped.h; neither PARTIAL nor GUARDED).
+// in memory is `stop`); GROUPED (grouped.h; not PARTIAL).
 #include "grouped.h"
 #include "matmul_params.h"
 #include "mma_lines.h"
@@ -66,7 +66,6 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   __global const int *ends = AT_CONST(i32, ends_base, ends_offset);
   if (group == 0) check_ends(ends, matrices, GROUPED, p, get_local_id(0), ITEMS, faults, fault_site);
   const Place at = place_of_tile(ends, matrices, GROUPED, p, BM, BN, tile_m, tile_n, z);
-  if (at.m0 >= at.m.count || at.n0 >= at.n.count) return;
   const int m = at.m.count, n = at.n.count, k = at.k.count, m0 = at.m0, n0 = at.n0, matrix = at.group;
   const long a_first = at.m.begin * p.a_row + at.k.begin * p.a_col;
   const long b_first = at.n.begin * p.b_col + at.k.begin * p.b_row;
