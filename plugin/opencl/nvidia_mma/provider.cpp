@@ -13,9 +13,9 @@ namespace {
 bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
 
 constexpr const Algorithm* kAlgorithms[] = {
-    &nvidia_mma::kProduct,          &nvidia_mma::kTf32x3Product,    &nvidia_mma::kInt8Product,
-    &nvidia_mma::kGroupedProduct,   &nvidia_mma::kConvolution,      &nvidia_mma::kWeight,
-    &nvidia_mma::kAttentionForward, &nvidia_mma::kAttentionBackward};
+    &nvidia_mma::kProduct,        &nvidia_mma::kTf32x3Product,    &nvidia_mma::kInt8Product,
+    &nvidia_mma::kGroupedProduct, &nvidia_mma::kGroupedTf32x3,    &nvidia_mma::kConvolution,
+    &nvidia_mma::kWeight,         &nvidia_mma::kAttentionForward, &nvidia_mma::kAttentionBackward};
 
 }  // namespace
 

@@ -110,10 +110,34 @@ class GroupedProducts(InGpuStyle, unittest.TestCase):
                 weights = grouped_mm(a.to("ocl").t(), got, offs=offs)
                 self.near(weights, wanted("2d-2d", a.t(), got.cpu(), ends), dtype)
         if IS_GPU_STYLE:
-            self.assertEqual(
-                ocl.last_choices()["matmul_grouped"],
-                "matmul_grouped.mma" if HAS_UNITS else "matmul_grouped.tiles",
-            )
+            chosen = ocl.last_choices()["matmul_grouped"]
+            if chosen != "matmul_grouped.mma":  # an NVIDIA GPU has it without the setting
+                self.assertFalse(HAS_UNITS)
+                self.assertEqual(chosen, "matmul_grouped.tiles")
+
+    @unittest.skipUnless(HAS_UNITS and IS_GPU_STYLE, "needs matrix units")
+    def test_floats_as_two_numbers(self) -> None:
+        """By three products of TF32 numbers, unless a number cannot be held by two of them."""
+        ends, size = ENDS["some"]
+        offs = torch.tensor(ends, dtype=torch.int32, device="ocl")
+        for form in ("2d-3d", "3d-2d", "2d-2d"):
+            for factor in (1, 1e-33, torch.inf):
+                with self.subTest(form=form, factor=factor):
+                    torch.manual_seed(5)
+                    a, b = factors(form, ends, size, torch.float32)
+                    a.view(-1)[33] = factor
+                    # No line is cut into parts.
+                    left = columns_first(a.to("ocl")) if form == "2d-2d" else a.to("ocl")
+                    right = columns_first(b.to("ocl")) if form == "3d-2d" else b.to("ocl")
+                    with ocl.algorithms_disabled("matmul_grouped.tiles"):
+                        got = grouped_mm(left, right, offs=offs)
+                    chosen = ocl.last_choices()["matmul_grouped"]
+                    self.assertEqual(chosen, "matmul_grouped.mma_tf32x3")
+                    want = wanted(form, a, b, ends)
+                    if factor == torch.inf:
+                        torch.testing.assert_close(got.cpu(), want.float(), equal_nan=True)
+                    else:
+                        self.near(got, want, torch.float32)
 
     def test_gradients(self) -> None:
         torch.manual_seed(3)
@@ -173,7 +197,7 @@ class GroupedProducts(InGpuStyle, unittest.TestCase):
     def test_matrix_units(self) -> None:
         settings = environment(optimised=False) | {"OCLTENSOR_NVIDIA_MMA": "emulated80"}
         run = subprocess.run(
-            [sys.executable, __file__, "-k", "forms", "-k", "larger", "-k", "gradients"],
+            [sys.executable, __file__, "-k", "forms", "-k", "larger", "-k", "gradients", "-k", "floats"],
             env=settings,
             capture_output=True,
             text=True,

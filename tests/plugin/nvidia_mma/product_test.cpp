@@ -119,11 +119,12 @@ TEST_P(MmaProofs, EveryFormOfGroupsPasses) {
   if (IsSkipped()) return;
   using matmul::Parts;
   const int64_t gen = generation(call().caps());
-  for (const MmaKind kind : {MmaKind::Half, MmaKind::BFloat, MmaKind::Tf32})
+  for (const MmaKind kind : {MmaKind::Half, MmaKind::BFloat, MmaKind::Tf32, MmaKind::Tf32x3})
     for (size_t tile = 0; tile < kMmaTiles.size(); ++tile)
       for (const Parts parts : {Parts::OfM, Parts::OfN, Parts::OfK}) {
         MmaProduct v{kind, tile, parts == Parts::OfM, parts == Parts::OfN, false, 1, parts};
         if (!takes_tile(kind, gen, v.form())) continue;
+        if (v.guarded() && static_cast<size_t>(parts) % 3 != tile % 3) continue;  // three products
         EXPECT_EQ(wrong_mma_product(call(), &v), "")
             << static_cast<int>(kind) << ", tile " << tile << ", " << static_cast<int>(parts);
       }

@@ -1,4 +1,5 @@
-// Products of groups on matrix units by mma.sync: 16-bit types, and TF32 where it is allowed.
+// Products of groups on matrix units by mma.sync: 16-bit types, TF32 where it is allowed, and
+// float32 as two TF32 numbers.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +21,7 @@ bool suits(const Problem& p, const Operand& operand, Parts parts, Parts own) {
          parts != (operand.along_k() ? Parts::OfK : own);
 }
 
-Planned<MmaProduct> plan(const OpCall& call, const GroupedProblem& p) {
+const char* refuse(const OpCall& call, const GroupedProblem& p) {
   const Problem& q = p.product;
   if (const char* reason = refuse_product(call, p.even_share())) return reason;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -30,14 +31,27 @@ Planned<MmaProduct> plan(const OpCall& call, const GroupedProblem& p) {
     return "the sizes need 64 bits";
   if (!suits(q, operand_a(q), p.parts, Parts::OfM) || !suits(q, operand_b(q), p.parts, Parts::OfN))
     return "lines of an operand do not begin at multiples of 16 bytes";
-  Planned<MmaKind> kind = kind_of(call, q.dtype);
+  return nullptr;
+}
+
+Planned<MmaProduct> plan(const OpCall& call, const GroupedProblem& p) {
+  if (const char* reason = refuse(call, p)) return reason;
+  Planned<MmaKind> kind = kind_of(call, p.product.dtype);
   if (kind.reason() != nullptr) return kind.reason();
   return proven_product(call, p.even_share(), kind.plan(), p.parts);
 }
 
-}  // namespace
+Planned<MmaProduct> plan_tf32x3(const OpCall& call, const GroupedProblem& p) {
+  if (const char* reason = refuse_tf32_parts(call, p.product.dtype)) return reason;
+  if (const char* reason = refuse(call, p)) return reason;
+  return proven_product(call, p.even_share(), MmaKind::Tf32x3, p.parts);
+}
+const char* pass_over_tf32x3(const OpCall& call, const GroupedProblem& p) {
+  return pass_over_tf32_parts(call, p.even_share());
+}
 
-void run_grouped_product(const OpCall& call, const GroupedProblem& p, const MmaProduct& v) {
+void enqueue(const OpCall& call, const GroupedProblem& p, const MmaProduct& v,
+             const matmul::Guard& guard) {
   const MmaTile& t = v.form();
   const int64_t tiles = p.tiles_of_m(t.rows) * p.tiles_of_n(t.columns) * p.matrices();
   call.launch(kernels::nvidia_mma::matmul::product::matmul_mma, v.defines(call.caps()),
@@ -45,8 +59,8 @@ void run_grouped_product(const OpCall& call, const GroupedProblem& p, const MmaP
                .a = matmul::memory_of_a(p.product),
                .b = matmul::memory_of_b(p.product),
                .s = nullptr,
-               .word = matmul::Guard().memory(),
-               .stop = 0u,
+               .word = guard.memory(),
+               .stop = guard.value,
                .matrices = static_cast<int32_t>(p.product.batch),
                .piece_buffers = 0,
                .ends = std::optional(p.memory_of_ends()),
@@ -55,11 +69,30 @@ void run_grouped_product(const OpCall& call, const GroupedProblem& p, const MmaP
       .run({tiles * t.items(), 1, 1}, {t.items(), 1, 1});
 }
 
+}  // namespace
+
+// As run_tf32x3_product: plain float32 for numbers that cannot be split.
+void run_grouped_product(const OpCall& call, const GroupedProblem& p, const MmaProduct& v) {
+  if (!v.guarded()) return enqueue(call, p, v, {});
+  const Problem& q = p.product;
+  const Scratch word = call.scratch(sizeof(uint32_t));
+  const matmul::Guard guard{word.address(), matmul::next_guard_value()};
+  find_numbers_beyond(call, q, operand_a(q), operand_b(q), guard);
+  enqueue(call, p, v, guard);
+  matmul::run_portable_groups(call, p, guard);
+}
+
 constinit const AlgorithmFor<GroupedProblem> kGroupedProduct(
     {.id = "matmul_grouped.mma",
      .description = "matrix units by mma.sync",
      .style = DeviceStyle::Gpu,
      .provider = &kNvidiaMma},
     Steps<plan, run_grouped_product>());
+constinit const AlgorithmFor<GroupedProblem> kGroupedTf32x3(
+    {.id = "matmul_grouped.mma_tf32x3",
+     .description = "float32 as two TF32 numbers, by mma.sync",
+     .style = DeviceStyle::Gpu,
+     .provider = &kNvidiaMma},
+    Steps<plan_tf32x3, run_grouped_product>(), pass_over_tf32x3);
 
 }  // namespace ocltensor::opencl::nvidia_mma

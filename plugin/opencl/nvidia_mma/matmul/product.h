@@ -55,7 +55,7 @@ void enqueue_product(const OpCall& call, const matmul::Problem& problem, const M
 extern const AlgorithmFor<matmul::Problem> kProduct;          // product.cpp: 16-bit types and TF32
 extern const AlgorithmFor<matmul::Problem> kTf32x3Product;    // tf32_parts.cpp: float32
 extern const AlgorithmFor<matmul::Int8Problem> kInt8Product;  // int8.cpp
-extern const AlgorithmFor<matmul::GroupedProblem> kGroupedProduct;  // grouped.cpp
+extern const AlgorithmFor<matmul::GroupedProblem> kGroupedProduct, kGroupedTf32x3;  // grouped.cpp
 
 // What both algorithms need: why the kernel is not for a problem, whatever its type, or nullptr;
 // the cheapest specialisation that has passed its proof; why the rule takes another provider.
@@ -63,6 +63,15 @@ const char* refuse_product(const OpCall& call, const matmul::Problem& problem);
 Planned<MmaProduct> proven_product(const OpCall& call, const matmul::Problem& problem, MmaKind kind,
                                    matmul::Parts parts = matmul::Parts::Of1);
 const char* pass_over_provider(const OpCall& call);
+
+// tf32_parts.cpp: why a product of this type is not made as three of TF32 numbers, why that would
+// be no faster, or nullptr; sets the guard's word if a number of the operands, all of whose batch
+// is looked at, is beyond what two TF32 numbers can hold.
+const char* refuse_tf32_parts(const OpCall& call, DType type);
+const char* pass_over_tf32_parts(const OpCall& call, const matmul::Problem& problem);
+void find_numbers_beyond(const OpCall& call, const matmul::Problem& problem,
+                         const matmul::Operand& a, const matmul::Operand& b,
+                         const matmul::Guard& guard);
 
 // Run a problem with this specialisation, copies of operands included; public for tests. The first
 // is for 16-bit types, TF32 and int8, the second for float32.

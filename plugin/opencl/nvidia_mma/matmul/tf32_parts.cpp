@@ -22,7 +22,31 @@ Tf32PartsOperand described(const Problem& p, const Operand& o, int64_t lines) {
           static_cast<uint64_t>(count), static_cast<uint64_t>(length)};
 }
 
-// Sets the guard's word if a number of the operands is beyond what two TF32 numbers can hold.
+Planned<MmaProduct> plan_tf32x3(const OpCall& call, const Problem& p) {
+  if (const char* reason = refuse_tf32_parts(call, p.dtype)) return reason;
+  if (const char* reason = refuse_product(call, p)) return reason;
+  if (p.m <= 4) return "a few rows";
+  for (const Operand& o : {operand_a(p), operand_b(p)})  // required by the plain kernel
+    if (!o.along_k() && !o.along_lines()) return "an operand has no neighbouring elements";
+  return proven_product(call, p, MmaKind::Tf32x3);
+}
+
+const char* pass_over_tf32x3(const OpCall& call, const Problem& p) {
+  if (const char* reason = pass_over_provider(call)) return reason;
+  return pass_over_tf32_parts(call, p);
+}
+
+}  // namespace
+
+const char* refuse_tf32_parts(const OpCall& call, DType type) {
+  if (type != DType::Float32) return "not float32";
+  return generation(call.caps()) < 80 ? "TF32 needs compute capability 8.0" : nullptr;
+}
+const char* pass_over_tf32_parts(const OpCall& call, const Problem& p) {
+  if (!gains_by_tf32_parts(call.caps())) return "plain float32 is as fast on this generation";
+  return matmul::refuse_float_parts(p);
+}
+
 void find_numbers_beyond(const OpCall& call, const Problem& p, const Operand& a, const Operand& b,
                          const matmul::Guard& guard) {
   constexpr int64_t kItems = 256;
@@ -39,24 +63,6 @@ void find_numbers_beyond(const OpCall& call, const Problem& p, const Operand& a,
                .p = params})
       .run({divide_up(items, kItems) * kItems, 1, 1}, {kItems, 1, 1});
 }
-
-Planned<MmaProduct> plan_tf32x3(const OpCall& call, const Problem& p) {
-  if (p.dtype != DType::Float32) return "not float32";
-  if (generation(call.caps()) < 80) return "TF32 needs compute capability 8.0";
-  if (const char* reason = refuse_product(call, p)) return reason;
-  if (p.m <= 4) return "a few rows";
-  for (const Operand& o : {operand_a(p), operand_b(p)})  // required by the plain kernel
-    if (!o.along_k() && !o.along_lines()) return "an operand has no neighbouring elements";
-  return proven_product(call, p, MmaKind::Tf32x3);
-}
-
-const char* pass_over_tf32x3(const OpCall& call, const Problem& p) {
-  if (const char* reason = pass_over_provider(call)) return reason;
-  if (!gains_by_tf32_parts(call.caps())) return "plain float32 is as fast on this generation";
-  return matmul::refuse_float_parts(p);
-}
-
-}  // namespace
 
 // A plain float32 product is enqueued as well, for numbers that cannot be split: a word in device
 // memory decides which of them does the work, so that the host does not wait for the device.

@@ -25,5 +25,7 @@ uint32_t next_guard_value();
 
 // sgemm.cpp: float32 by portable tiles, if the word has the value.
 void run_portable_tiles(const OpCall& call, const Problem& problem, const Guard& guard);
+// The same of groups.
+void run_portable_groups(const OpCall& call, const GroupedProblem& problem, const Guard& guard);
 
 }  // namespace ocltensor::opencl::matmul

@@ -294,6 +294,13 @@ void run_portable_tiles(const OpCall& call, const Problem& p, const Guard& guard
   run_tiles(call, p, large ? kLarge : kSmall, guard);
 }
 
+void run_portable_groups(const OpCall& call, const GroupedProblem& p, const Guard& guard) {
+  Planned<Tile> tile = plan_grouped(call, p);
+  launch_tiles(
+      call, p.product,
+      {.tile = tile.reason() == nullptr ? tile.plan() : kTiny, .guard = guard, .grouped = &p});
+}
+
 constinit const AlgorithmFor<Problem> kTilesInPieces({.id = "matmul.tiles_in_pieces",
                                                       .description = "64 x 64, k in pieces",
                                                       .style = DeviceStyle::Gpu},
