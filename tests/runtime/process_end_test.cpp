@@ -1,8 +1,10 @@
 // Calls where a process or a thread ends: each is right, or says that the process is ending.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ocltensor/ocltensor.h>
 
 #include <string>
+#include <string_view>
 
 #include "fresh_process.h"
 
@@ -43,6 +45,18 @@ TEST_P(ProcessEnd, CpuComputes) {
   }
 }
 
+// Of other drivers than PoCL no program can be had once their exit handlers ran: what had not been
+// called before is an error in places that come later.
+bool loads_at_exit() {
+  const tb_device_properties device = ocltensor::device_properties(ocltensor::Device("ocl"));
+  return std::string_view(device.platform) == "Portable Computing Language";
+}
+bool is_first_call_refused(std::string_view place, std::string_view done) {
+  const bool is_late =
+      place == "exit handler early" || place == "static early" || place == "unloading";
+  return is_late && done == "none" && !loads_at_exit();
+}
+
 // Only a user's kernel may need a compiler that is gone.
 TEST_P(ProcessEnd, DeviceComputes) {
   for (const char* thread : {"0", "1"})
@@ -52,6 +66,8 @@ TEST_P(ProcessEnd, DeviceComputes) {
       EXPECT_EQ(o.code, 0) << done << "\n" << o.text;
       EXPECT_THAT(o.text, HasSubstr("\nend\n"));
       std::string text = o.text;
+      if (is_first_call_refused(GetParam(), done))
+        continue;  // the probe fails at any but TB_E_STATE
       if (const size_t at = text.find("\nkernel: status -"); at != std::string::npos)
         text.erase(at, sizeof "\nkernel: status" - 1);
       EXPECT_THAT(text, Not(HasSubstr(": status"))) << o.text;
@@ -66,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Places, ProcessEnd, testing::ValuesIn(kPlaces), [](cons
 
 // PoCL compiles kernels at their launch, and clang is gone where main() has used it.
 TEST(ProcessEnd, NothingOnDisk) {
+  if (!loads_at_exit()) GTEST_SKIP() << "SKIPPED: the driver loads no programs at the end";
   for (const char* place : {"exit handler early", "exit handler late", "thread after main, early"})
     for (const char* call : {"multiply", "softmax"}) {
       const Folder f;

@@ -58,7 +58,7 @@ REFUSED_BY_CUDA = {
 }
 # With gradients, besides.
 REFUSED_BACKWARD = {
-    r"^(masked_fill|masked_scatter)$": SHAPE,
+    r"^(masked_fill|masked_scatter|index_fill)$": SHAPE,
     r"^(cumprod|prod)$": READ,
 }
 # What CUDA records, and ocl refuses: what would have to change is not ours.

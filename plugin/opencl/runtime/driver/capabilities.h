@@ -47,6 +47,7 @@ struct Capabilities {
   // Kernels are compiled at their launches, for the size of the work-group, unless this variable
   // is "0": then only those that no program's binary was asked of.
   const char* launch_compiler = nullptr;
+  bool loads_at_exit = false;        // programs can be made of binaries after its exit handlers ran
   uint32_t longest_kernel_name = 0;  // 0: any length
   bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
   bool outlined_kernels = false;    // kernels of one item are functions: others are compiled thrice

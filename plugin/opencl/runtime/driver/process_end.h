@@ -14,7 +14,8 @@ extern std::atomic<bool> ending;
 // Whether compilers of drivers may be gone: nothing is compiled in this process any more.
 inline bool is_process_ending() { return detail::ending.load(std::memory_order_relaxed); }
 
-// Held by who has a driver compile. Throws Error(TB_E_STATE), naming `what`, when the process ends.
+// Held by who has a driver compile, or load a program where it may not do that for ever
+// (Capabilities::loads_at_exit). Throws Error(TB_E_STATE), naming `what`, when the process ends.
 class Compiling {
  public:
   explicit Compiling(const char* what);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "base/config.h"
@@ -202,6 +203,8 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source, const std::
                                                const Text& text) {
   const char* what = source.path;
   const auto key = disk_key(text);
+  std::optional<Compiling> loading;
+  if (!caps_.loads_at_exit) loading.emplace(what);
   if (auto program = load(key, text.options, what)) return program;
   if (is_process_ending()) {
     build_ahead::build_elsewhere(caps_, index_, {what, build_ahead::on_one_line(defines)});

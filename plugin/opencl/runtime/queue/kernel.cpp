@@ -88,10 +88,14 @@ Borrowed& borrowed_kernels() {
 
 cl_kernel create(Device& device, const Source& source, const Defines& defines,
                  const char* function) {
-  const uint64_t builds = build_counters().builds;
+  const auto made = [&device]() -> uint64_t {
+    const BuildCounters& count = build_counters();
+    return count.builds + (device.caps().loads_at_exit ? 0 : count.loads.load());
+  };
+  const uint64_t before = made();
   const cl_program program = device.programs().get(source, defines);
   // Also before exit handlers that this program's build added.
-  if (build_counters().builds != builds) LaunchThread::stop_all_at_exit();
+  if (made() != before) LaunchThread::stop_all_at_exit();
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
   if (code != CL_SUCCESS)
