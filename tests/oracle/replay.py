@@ -336,6 +336,21 @@ def _rows_of(offsets: torch.Tensor, count: int, from_start: bool, to_end: bool) 
     return (offsets[..., None, :] <= elements[:, None]).sum(-1) - 1
 
 
+def _pad(x: torch.Tensor, padding: list[int], mode: str) -> torch.Tensor:
+    """The project's own form of all paddings."""
+    return torch.nn.functional.pad(x, padding, mode)
+
+
+def _pad_backward(grad: torch.Tensor, padding: list[int], mode: str) -> torch.Tensor:
+    dims = len(padding) // 2
+    sizes = list(grad.shape)
+    for k in range(dims):
+        sizes[-1 - k] -= padding[2 * k] + padding[2 * k + 1]
+    kind = "reflection" if mode == "reflect" else "replication"
+    op = getattr(torch.ops.aten, f"{kind}_pad{dims}d_backward")
+    return op(grad, torch.empty(sizes, dtype=grad.dtype, device=grad.device), padding)
+
+
 def _of_one_type(op: Any) -> Callable[..., torch.Tensor]:
     """PyTorch's operator refuses a mixture of types."""
 
@@ -463,6 +478,8 @@ SPECIAL = {
     "_ocl_csr_mm.out": _csr_mm,
     "_ocl_grouped_mm.out": _grouped_mm,
     "_ocl_rows_of.out": _rows_of,
+    "_ocl_pad.out": _pad,
+    "_ocl_pad_backward.out": _pad_backward,
     "_fused_rms_norm_backward.out": _rms_backward,
     "_dirichlet_grad.out": _dirichlet_grad,
     "_standard_gamma_grad.out": _of_one_type(torch.ops.aten._standard_gamma_grad.default),  # noqa: SLF001

@@ -38,6 +38,7 @@ constexpr FamilyFunction kFamilies[] = {
     copy::copy_operators,
     multi_tensor::cat_operators,
     [] { return copy::kCreateOperators; },
+    [] { return copy::kPadOperators; },
     pointwise::pointwise_operators,
     matmul::matmul_operators,
     matmul::matmul_int8_operators,

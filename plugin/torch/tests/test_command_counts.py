@@ -55,6 +55,13 @@ def pdist(backward: bool) -> Callable[[], object]:
     return lambda: torch.autograd.grad(out, rows, gradient, retain_graph=True)
 
 
+def pad(mode: str) -> Callable[[], object]:
+    image = torch.randn(2, 3, 6, 6, device="ocl", requires_grad=True)
+    out = nn.pad(image, (2, 1, 3, 2), mode)
+    gradient = torch.ones_like(out)
+    return lambda: torch.autograd.grad(out, image, gradient, retain_graph=True)
+
+
 def upsample(mode: str, backward: bool = False, **options: bool) -> Callable[[], object]:
     dims = 3 if mode == "trilinear" else 2
     image = torch.randn(2, 3, *[6] * dims, device="ocl", requires_grad=True)
@@ -123,6 +130,8 @@ class CommandCounts(unittest.TestCase):
             "kthvalue": (lambda: numbers.kthvalue(3), 1),
             "pdist": (pdist(False), 1),
             "pdist backward": (pdist(True), 1),
+            "reflection pad": (lambda: nn.pad(volume, (1, 2, 3, 1, 2, 0), "reflect"), 1),
+            "replication pad backward": (pad("replicate"), 1),
             "rms_norm": (lambda: nn.rms_norm(rows, (5,)), 1),
             # Two commands a step, and three of GRU's backward; the rest is once for all steps.
             "lstm": (recurrent(torch.nn.LSTM, False), 16 * 2 + 6),

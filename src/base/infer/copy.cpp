@@ -1,10 +1,50 @@
 // Inference for copies, fills and constructors.
+#include <algorithm>
 #include <cmath>
 
 #include "../promotion.h"
 #include "common.h"
 
 namespace ocltensor::infer {
+namespace {
+
+// Padding has two numbers for each padded dimension. There are one or two others.
+void check_rank(const Args& args, int64_t rank) {
+  const auto padding = args.ints(Arg::padding);
+  check(padding.size() == 2 || padding.size() == 4 || padding.size() == 6,
+        "{}: padding needs 2, 4 or 6 numbers, got {}", args.schema().full_name(), padding.size());
+  const auto dims = static_cast<int64_t>(padding.size() / 2);
+  check(rank == dims + 1 || rank == dims + 2,
+        "{}: expected a tensor of {} or {} dimensions to pad {} of them, got {}",
+        args.schema().full_name(), dims + 1, dims + 2, dims, rank);
+}
+
+// The sizes after padding (sign 1), or before it (-1).
+Dims padded(std::span<const int64_t> sizes, std::span<const int64_t> padding, int64_t sign) {
+  Dims result(sizes);
+  for (size_t k = 0; 2 * k < padding.size(); ++k)
+    result[result.size() - 1 - k] += sign * (padding[2 * k] + padding[2 * k + 1]);
+  return result;
+}
+
+// `sizes`: before padding. What is read has to be there.
+void check_padding(const Args& args, std::span<const int64_t> sizes) {
+  const std::string& name = args.schema().full_name();
+  check_rank(args, static_cast<int64_t>(sizes.size()));
+  const auto padding = args.ints(Arg::padding);
+  const std::string_view mode = args.string(Arg::mode);
+  check(mode == "reflect" || mode == "replicate", "{}: there is no mode '{}'", name, mode);
+  for (size_t k = 0; 2 * k < padding.size(); ++k) {
+    const int64_t size = sizes[sizes.size() - 1 - k];
+    const int64_t before = padding[2 * k], after = padding[2 * k + 1];
+    check(size > 0 && size + before + after > 0, "{}: padding {} leaves nothing of {} elements",
+          name, to_string(padding), size);
+    check(mode != "reflect" || std::max(before, after) < size,
+          "{}: padding {} does not reflect in {} elements", name, to_string(padding), size);
+  }
+}
+
+}  // namespace
 
 Specs arange(const Args& args) {
   const Scalar start = args.scalar(Arg::start);
@@ -89,6 +129,22 @@ Specs fill(const Args& args) {
     check(is_complex(self.dtype()) || args.number(Arg::value).imaginary() == 0,
           "fill: a complex number cannot be converted to {}", ocltensor::name(self.dtype()));
   return {spec(self.dtype(), self.sizes())};
+}
+
+Specs pad(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  const auto padding = args.ints(Arg::padding);
+  check_padding(args, self.sizes());
+  return {spec(self.dtype(), padded(self.sizes(), padding, 1))};
+}
+
+Specs pad_backward(const Args& args) {
+  const auto grad = args.tensor(Arg::grad_output);
+  if (!is_complex(grad.dtype())) check_floating(args, grad);
+  check_rank(args, grad.ndim());
+  const Dims sizes = padded(grad.sizes(), args.ints(Arg::padding), -1);
+  check_padding(args, sizes);
+  return {spec(grad.dtype(), sizes)};
 }
 
 Specs triangle(const Args& args) {

@@ -24,6 +24,8 @@ Specs eye(const Args& args);
 Specs fill(const Args& args);
 Specs flip(const Args& args);
 Specs linspace(const Args& args);
+Specs pad(const Args& args);
+Specs pad_backward(const Args& args);
 Specs roll(const Args& args);
 Specs triangle(const Args& args);
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "call.h"
+#include "complex.h"
 
 namespace ocltensor::cpu {
 namespace {
@@ -171,11 +172,68 @@ void roll(const CpuCall& call) {
   });
 }
 
+// For each element of a padded tensor, in row-major order, which element of the one before it was.
+std::vector<size_t> pad_sources(const Args& args, const Dims& sizes, const Dims& padded) {
+  const auto padding = args.ints(Arg::padding);
+  const bool reflects = args.string(Arg::mode) == "reflect";
+  std::vector<size_t> sources{0};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const size_t k = 2 * (sizes.size() - 1 - d);
+    const int64_t before = k < padding.size() ? padding[k] : 0, last = sizes[d] - 1;
+    std::vector<size_t> next;
+    for (const size_t source : sources)
+      for (int64_t i = -before; i < padded[d] - before; ++i) {
+        const int64_t mirrored = i < 0 ? -i : i > last ? 2 * last - i : i;
+        const int64_t at = reflects ? mirrored : std::clamp<int64_t>(i, 0, last);
+        next.push_back(source * static_cast<size_t>(sizes[d]) + static_cast<size_t>(at));
+      }
+    sources = std::move(next);
+  }
+  return sources;
+}
+
+// Calls f with functions that read a view, and that write one, in the type to compute in.
+template <typename F>
+void with_numbers(DType type, F&& f) {
+  if (is_complex(type)) return f(read_numbers, write_numbers);
+  with_compute(type, [&]<typename T>(T) {
+    f([](const View& from) { return read<T>(from); },
+      [](const View& to, const std::vector<T>& values) { write(to, values); });
+  });
+}
+
+void pad(const CpuCall& call) {
+  const View self = call.args.tensor(Arg::self);
+  const auto sources = pad_sources(call.args, self.sizes, call.specs[0].sizes);
+  with_numbers(self.type, [&](auto read_all, auto write_all) {
+    const auto values = read_all(self);
+    auto result = values;
+    result.resize(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) result[i] = values[sources[i]];
+    write_all(call.out(0), result);
+  });
+}
+
+// The gradient of an element is the sum over the places that it was copied to.
+void pad_backward(const CpuCall& call) {
+  const View grad = call.args.tensor(Arg::grad_output);
+  const auto sources = pad_sources(call.args, call.specs[0].sizes, grad.sizes);
+  with_numbers(grad.type, [&](auto read_all, auto write_all) {
+    const auto values = read_all(grad);
+    auto result = values;
+    result.assign(static_cast<size_t>(numel(call.specs[0].sizes)), {});
+    for (size_t i = 0; i < sources.size(); ++i) result[sources[i]] += values[i];
+    write_all(call.out(0), result);
+  });
+}
+
 constexpr CpuOperator kOperators[] = {
-    {"copy.out", copy},           {"fill.Scalar_out", fill},  {"cat.out", cat},
-    {"arange.start_out", arange}, {"linspace.out", linspace}, {"eye.m_out", eye},
-    {"tril.out", tril},           {"triu.out", triu},         {"flip.out", flip},
-    {"roll.out", roll},
+    {"copy.out", copy},         {"fill.Scalar_out", fill},
+    {"cat.out", cat},           {"arange.start_out", arange},
+    {"linspace.out", linspace}, {"eye.m_out", eye},
+    {"tril.out", tril},         {"triu.out", triu},
+    {"flip.out", flip},         {"roll.out", roll},
+    {"_ocl_pad.out", pad, pad}, {"_ocl_pad_backward.out", pad_backward, pad_backward},
 };
 
 }  // namespace

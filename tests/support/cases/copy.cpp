@@ -1,4 +1,7 @@
 // Cases of the copy family: conversions, fills, constructors, data movement.
+#include <algorithm>
+#include <cstdlib>
+
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -7,6 +10,7 @@ namespace {
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
   if (n == "arange" || n == "linspace") return dtype != DType::Bool && !is_complex(dtype);
+  if (n == "_ocl_pad_backward") return is_floating(dtype) || is_complex(dtype);
   return n != "eye" || !is_complex(dtype);
 }
 
@@ -91,6 +95,37 @@ void make_moves(Case& c, Draw& draw) {
   }
 }
 
+// Of more elements than there are, too, and negative, as long as something is left.
+void make_pad(Case& c, Draw& draw) {
+  auto& rng = draw.rng;
+  const bool backward = c.op->schema.name == "_ocl_pad_backward", reflects = rng.chance(0.5);
+  const int64_t dims = rng.range(1, 3);
+  Dims sizes, padded;
+  for (int64_t d = rng.range(1, 2); d > 0; --d)
+    sizes.push_back(draw.extent(dims == 1 ? 12 : 4, sizes.empty()));
+  padded = sizes;
+  std::vector<int64_t> padding;
+  int64_t terms = 1;
+  for (int64_t d = 0; d < dims; ++d) {
+    const int64_t size = draw.extent(dims == 3 ? 9 : 40), most = reflects ? size - 1 : 9;
+    const auto side = [&](int64_t least) { return rng.range(rng.chance(0.3) ? least : 0, most); };
+    const int64_t before = side(1 - size), after = std::max(side(1 - size), 1 - size - before);
+    sizes.push_back(size);
+    padded.push_back(size + before + after);
+    padding.insert(padding.begin(), {before, after});
+    terms *= reflects ? 3 : std::abs(before) + std::abs(after) + 1;
+  }
+  c.set("padding", padding);
+  c.set("mode", std::string(reflects ? "reflect" : "replicate"));
+  c.same_type = !backward;
+  if (!backward) {
+    c.set("self", draw.tensor(c.dtype, sizes, {-100, 100, 0, true, true}));
+  } else {
+    c.set("grad_output", draw.tensor(c.dtype, padded));
+    c.tolerance = {sum_of(static_cast<double>(terms))};
+  }
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const std::string& n = op.schema.name;
@@ -106,6 +141,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.set("n", Scalar(draw.extent(40)));
     c.set("m", Scalar(draw.extent(40)));
     c.out_dtype = dtype;
+  } else if (n.starts_with("_ocl_pad")) {
+    make_pad(c, draw);
   } else {
     make_moves(c, draw);
   }

@@ -45,5 +45,6 @@ void fill_float64(const OpCall& call, TensorView target, double value);
 
 std::span<const OpEntry> copy_operators();
 extern const std::span<const OpEntry> kCreateOperators;  // create.cpp
+extern const std::span<const OpEntry> kPadOperators;     // pad.cpp
 
 }  // namespace ocltensor::opencl::copy
