@@ -1,5 +1,6 @@
-// nonzero and masked_select over row-major tensors in chunks: counts the chosen elements of each chunk, then
-// writes them after those of the chunks before. M is the mask's type, A an integer of the values' width.
+// nonzero, nonzero_static and masked_select over row-major tensors in chunks: counts the chosen elements of
+// each chunk, then writes them after those of the chunks before. M is the mask's type, A an integer of the
+// values' width.
 #include "types.h"
 #include "range.h"
 #include "shape_params.h"
@@ -16,27 +17,31 @@ GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset,
   }
 }
 
-// out[k] = the coordinates of the k-th chosen element; `row` and `column` are the strides of k and of the
-// coordinate.
+// out[k] = the coordinates of the k-th of the first `rows` chosen elements; `row` and `column` are the strides
+// of k and of the coordinate. Rows that no element is left for are filled. There are `items` items for both.
 GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset,
                                       __global const void *start_base, ulong start_offset,
                                       __global const void *mask_base, ulong mask_offset, long elements,
-                                      long chunk, long chunks, long per_item, int rank, long row,
-                                      long column, const ShapeParams shape) {
+                                      long chunk, long chunks, long items, long per_item, int rank, long rows,
+                                      long fill, long row, long column, const ShapeParams shape) {
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
-  FOR_EACH(c, chunks, per_item) {
-    const long end = min(elements, (c + 1) * chunk);
-    __global long *out = AT(i64, out_base, out_offset) + AT_CONST(i64, start_base, start_offset)[c] * row;
-    for (long i = c * chunk; i < end; ++i) {
+  __global const long *starts = AT_CONST(i64, start_base, start_offset);
+  __global long *out = AT(i64, out_base, out_offset);
+  FOR_EACH(c, items, per_item) {
+    const long end = c < chunks ? min(elements, (c + 1) * chunk) : 0;
+    long k = c < chunks ? starts[c] : rows;
+    for (long i = c * chunk; i < end && k < rows; ++i) {
       if (LOAD(M, mask, i) == 0) continue;
       long rest = i;
       for (int d = rank - 1; d >= 0; --d) {
         const long next = rest / shape.sizes[d];
-        out[d * column] = rest - next * shape.sizes[d];
+        out[k * row + d * column] = rest - next * shape.sizes[d];
         rest = next;
       }
-      out += row;
+      ++k;
     }
+    for (k = starts[chunks] + c; k < rows; k += items)
+      for (int d = 0; d < rank; ++d) out[k * row + d * column] = fill;
   }
 }
 

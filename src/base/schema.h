@@ -28,7 +28,7 @@ enum class ArgType : uint8_t {
 };
 
 // The names of all operators' inputs. Schema::positions says which of them an operator has.
-enum class Arg : uint8_t {
+enum class Arg : uint16_t {
 // clang-format off
 #define OCLTENSOR_ARGUMENT(name) name,
 #include "argument_names.def"

@@ -132,6 +132,7 @@ class CommandCounts(unittest.TestCase):
             "pdist backward": (pdist(True), 1),
             "reflection pad": (lambda: nn.pad(volume, (1, 2, 3, 1, 2, 0), "reflect"), 1),
             "replication pad backward": (pad("replicate"), 1),
+            "nonzero_static": (lambda: torch.nonzero_static(listed, size=9), 3),
             "rms_norm": (lambda: nn.rms_norm(rows, (5,)), 1),
             # Two commands a step, and three of GRU's backward; the rest is once for all steps.
             "lstm": (recurrent(torch.nn.LSTM, False), 16 * 2 + 6),

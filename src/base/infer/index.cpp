@@ -157,6 +157,12 @@ Specs nonzero(const Args& args) {
   return {spec(DType::Int64, Dims{self.numel(), self.ndim()})};
 }
 
+Specs nonzero_static(const Args& args) {
+  const int64_t size = args.integer(Arg::size);
+  check(size >= 0, "nonzero_static: 'size' must be an non-negative integer, got {}", size);
+  return {spec(DType::Int64, Dims{size, args.tensor(Arg::self).ndim()})};
+}
+
 Specs scatter(const Args& args) {
   const auto self = args.tensor(Arg::self);
   const auto index = args.tensor(Arg::index);

@@ -48,6 +48,7 @@ Specs index_put(const Args& args);
 Specs index_select(const Args& args);
 Specs masked_select(const Args& args);
 Specs nonzero(const Args& args);
+Specs nonzero_static(const Args& args);
 Specs scatter(const Args& args);
 
 // general.cpp

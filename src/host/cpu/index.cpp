@@ -1,4 +1,4 @@
-// Gather, scatter, index_select, index_add, embedding, nonzero, masked_select.
+// Gather, scatter, index_select, index_add, embedding, nonzero, nonzero_static, masked_select.
 #include "call.h"
 #include "special.h"
 
@@ -217,11 +217,10 @@ std::vector<uint8_t> truth(const View& v) {
   return result;
 }
 
-void nonzero(const CpuCall& call) {
-  const View self = call.args.tensor(Arg::self);
+// The coordinates of each true element; their number.
+int64_t coordinates(const View& self, std::vector<int64_t>& result) {
   const auto mask = truth(self);
   const Dims strides = contiguous_strides(self.sizes);
-  std::vector<int64_t> result;
   int64_t count = 0;
   for (size_t i = 0; i < mask.size(); ++i) {
     if (!mask[i]) continue;
@@ -229,7 +228,23 @@ void nonzero(const CpuCall& call) {
     for (size_t d = 0; d < strides.size(); ++d)
       result.push_back(static_cast<int64_t>(i) / strides[d] % self.sizes[d]);
   }
+  return count;
+}
+
+void nonzero(const CpuCall& call) {
+  const View self = call.args.tensor(Arg::self);
+  std::vector<int64_t> result;
+  const int64_t count = coordinates(self, result);
   write(call.resized(0, Dims{count, self.ndim()}), result);
+}
+
+// Rows behind those of the true elements get a number that is given.
+void nonzero_static(const CpuCall& call) {
+  std::vector<int64_t> result;
+  (void)coordinates(call.args.tensor(Arg::self), result);
+  result.resize(static_cast<size_t>(numel(call.specs[0].sizes)),
+                call.args.integer(Arg::fill_value));
+  write(call.out(0), result);
 }
 
 void masked_select(const CpuCall& call) {
@@ -372,6 +387,7 @@ constexpr CpuOperator kOperators[] = {
     {"embedding.out", embedding},
     {"embedding_dense_backward.out", embedding_backward},
     {"nonzero.out", nonzero},
+    {"nonzero_static.out", nonzero_static},
     {"masked_select.out", masked_select},
 };
 

@@ -191,9 +191,13 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     select_add(c, draw);
   } else if (n.starts_with("embedding")) {
     embedding(c, draw);
-  } else if (n == "nonzero" || n == "masked_select") {
+  } else if (n.starts_with("nonzero") || n == "masked_select") {
     const Dims sizes = draw.shape();
     c.set("self", draw.tensor(dtype, sizes, {-2, 2, 1, true, true}));
+    if (n == "nonzero_static") {
+      c.set("size", Scalar(draw.rng.range(0, 2 * numel(sizes) / 3 + 4)));
+      c.set("fill_value", Scalar(draw.rng.range(-3, 3)));
+    }
     if (n == "masked_select")
       c.set("mask",
             draw.tensor(DType::Bool, draw.rng.chance(0.7) ? sizes : draw.broadcastable(sizes)));

@@ -85,7 +85,7 @@ const AlgorithmFamily& index_move_algorithms();
 const AlgorithmFamily& selection_algorithms();
 const AlgorithmFamily& histogram_algorithms();
 extern const std::span<const OpEntry> kHistogramOperators;  // histogram.cpp
-std::span<const OpEntry> select_operators();                // select.cpp: nonzero, masked_select
+std::span<const OpEntry> select_operators();                // select.cpp: nonzero*, masked_select
 
 // The coordinates of a mask's true elements, [count][rank of the mask]. Waits for the device.
 struct Coordinates {

@@ -1,8 +1,9 @@
 // nonzero and masked_select: the results' shapes depend on data, so that the host waits for the
-// counts.
+// counts. nonzero_static, whose result has a size that is given, waits for nothing.
 #include <algorithm>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "call/division.h"
 #include "index.h"
 #include "kernels/index.h"
@@ -35,35 +36,47 @@ struct Selection {
   std::optional<Chosen>& result;
 };
 
-Chosen count_in_chunks(const OpCall& call, TensorView mask, DType values) {
-  const int64_t elements = mask.numel();
-  const int64_t chunk = by_style<int64_t>(call, std::max<int64_t>(1024, (elements + 63) / 64), 256);
-  const int64_t chunks = (elements + chunk - 1) / chunk;
-  Chosen c{elements,
-           chunk,
-           chunks,
-           0,
-           divide(call.caps(), chunks),
-           call.scratch(static_cast<uint64_t>(chunks) * 8)};
-  if (elements == 0) return c;
-  const Scratch counts = call.scratch(static_cast<uint64_t>(chunks) * 4);
+Chosen in_chunks(const OpCall& call, int64_t elements, int64_t chunk) {
+  const int64_t chunks = divide_up(elements, chunk);
+  return {elements,
+          chunk,
+          chunks,
+          0,
+          divide(call.caps(), chunks),
+          call.scratch(static_cast<uint64_t>(chunks + 1) * 8)};
+}
+
+// The number of chosen elements in each chunk, int32.
+Scratch count_each(const OpCall& call, const Chosen& c, TensorView mask, DType values) {
+  Scratch counts = call.scratch(static_cast<uint64_t>(c.chunks) * 4);
   call.launch(kernels::index::select::count_chosen, select_defines(mask.dtype(), values),
               {.count = counts,
                .mask = mask,
-               .elements = elements,
-               .chunk = chunk,
-               .chunks = chunks,
+               .elements = c.elements,
+               .chunk = c.chunk,
+               .chunks = c.chunks,
                .per_item = c.division.per_item})
       .run(c.division.global, c.division.local);
-  std::vector<int32_t> found(static_cast<size_t>(chunks));
-  const Place from = resolve(counts.address(), 0, chunks * 4);
+  return counts;
+}
+
+Chosen count_in_chunks(const OpCall& call, TensorView mask, DType values) {
+  const int64_t elements = mask.numel();
+  Chosen c =
+      in_chunks(call, elements,
+                by_style<int64_t>(call, std::max<int64_t>(1024, divide_up(elements, 64)), 256));
+  if (elements == 0) return c;
+  const Scratch counts = count_each(call, c, mask, values);
+  std::vector<int32_t> found(static_cast<size_t>(c.chunks));
+  const Place from = resolve(counts.address(), 0, c.chunks * 4);
   call.stream().read(found.data(), from.buffer, from.offset, found.size() * 4, false);
   std::vector<int64_t> starts;
   for (const int32_t n : found) {
     starts.push_back(c.total);
     c.total += n;
   }
-  const Place to = resolve(c.starts.address(), 0, chunks * 8);
+  starts.push_back(c.total);
+  const Place to = resolve(c.starts.address(), 0, (c.chunks + 1) * 8);
   call.stream().write(to.buffer, to.offset, starts.data(), starts.size() * 8, false);
   return c;
 }
@@ -96,9 +109,13 @@ Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
   return std::move(*chosen);
 }
 
+// `fill`: what rows get that no element is left for.
 void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, TensorView out,
-                       TensorView shape) {
+                       TensorView shape, std::optional<int64_t> fill = std::nullopt) {
   if (out.numel() == 0) return;
+  constexpr int64_t kRows = 16;  // that an item may have to fill
+  const int64_t items = fill ? std::max(c.chunks, divide_up(out.size(0), kRows)) : c.chunks;
+  const Division division = divide(call.caps(), items);
   ShapeParams sizes{};
   std::copy(shape.sizes().begin(), shape.sizes().end(), sizes.sizes);
   call.launch(kernels::index::select::write_coordinates, select_defines(mask.dtype(), DType::UInt8),
@@ -108,25 +125,75 @@ void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, Ten
                .elements = c.elements,
                .chunk = c.chunk,
                .chunks = c.chunks,
-               .per_item = c.division.per_item,
+               .items = items,
+               .per_item = division.per_item,
                .rank = static_cast<int32_t>(shape.ndim()),
+               .rows = out.size(0),
+               .fill = fill.value_or(0),
                .row = out.strides()[0],
                .column = out.strides()[1],
                .shape = sizes})
-      .run(c.division.global, c.division.local);
+      .run(division.global, division.local);
 }
+
+// What is chosen in a tensor of any type: the tensor itself, or whether its elements are 0 where
+// kernels do not know the type; row-major.
+class Truth {
+ public:
+  Truth(const OpCall& call, TensorView self)
+      : memory_(call.scratch(is_converted(call, self) ? static_cast<uint64_t>(self.numel()) : 0)),
+        flags_(memory_.address(), DType::Bool, Dims(self.sizes())),
+        mask_(call, is_converted(call, self) ? converted(call, self) : self) {}
+  TensorView view() const { return mask_.view(); }
+
+ private:
+  static bool is_converted(const OpCall& call, TensorView self) {
+    return is_complex(self.dtype()) || call.lacks(self.dtype());
+  }
+  TensorView converted(const OpCall& call, TensorView self) const {
+    copy_tensor(call, flags_, self);
+    return flags_.view();
+  }
+
+  Scratch memory_;
+  LocalTensor flags_;
+  Contiguous mask_;
+};
 
 void nonzero(OpCall& call) {
   const TensorView self = call.args().tensor(Arg::self);
   check(call.out(0).dtype() == DType::Int64, "nonzero: the output must be int64");
   call.accept();
-  const bool converted = is_complex(self.dtype()) || call.lacks(self.dtype());
-  const Scratch truth = call.scratch(converted ? static_cast<uint64_t>(self.numel()) : 0);
-  const LocalTensor flags(truth.address(), DType::Bool, Dims(self.sizes()));
-  if (converted) copy_tensor(call, flags, self);
-  const Contiguous mask(call, converted ? flags.view() : self);
+  const Truth mask(call, self);
   const Chosen c = count_chosen(call, mask.view(), DType::UInt8);
   write_coordinates(call, c, mask.view(), call.resize_out(0, Dims{c.total, self.ndim()}), self);
+}
+
+// Chunks are so many that a GPU is busy, and so few that a work-group adds up their counts soon.
+int64_t static_chunk(const OpCall& call, int64_t elements) {
+  const int64_t many = std::max<int64_t>(256, divide_up(elements, int64_t{1} << 16));
+  return by_style(call, std::max<int64_t>(1024, divide_up(elements, 64)),
+                  std::clamp<int64_t>(divide_up(elements, int64_t{1} << 13), 16, many));
+}
+
+void nonzero_static(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(Arg::self);
+  const int64_t fill = call.args().integer(Arg::fill_value);
+  call.accept();
+  if (!call.wants(0)) return;
+  if (self.numel() == 0) return copy::fill_tensor(call, call.out(0), fill);
+  const Truth mask(call, self);
+  const Chosen c = in_chunks(call, self.numel(), static_chunk(call, self.numel()));
+  const Scratch counts = count_each(call, c, mask.view(), DType::UInt8);
+  const auto most = static_cast<int64_t>(call.caps().max_work_group_size);
+  const int64_t items = by_style<int64_t>(call, 1, std::min<int64_t>(256, most));
+  Defines d;
+  d.set(define::ITEMS, items);
+  call.launch(kernels::index::select_starts::add_counts, d,
+              {.start = c.starts, .count = counts, .chunks = c.chunks})
+      .run({items, 1, 1}, {items, 1, 1});
+  write_coordinates(call, c, mask.view(), call.out(0), self, fill);
 }
 
 void masked_select(OpCall& call) {
@@ -162,6 +229,7 @@ void masked_select(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true, true, true},
+                                  {"nonzero_static.out", nonzero_static, true, true, true},
                                   {"masked_select.out", masked_select, true, true, true}};
 
 }  // namespace

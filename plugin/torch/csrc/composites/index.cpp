@@ -152,34 +152,6 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   return self.copy_(at::where(chosen, picked, self));
 }
 
-at::Tensor nonzero_static(const at::Tensor& self, c10::SymInt size, int64_t fill) {
-  const int64_t count = plain(size);
-  TORCH_CHECK(count >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  const auto numbers = self.options().dtype(at::kLong);
-  if (self.dim() == 0 || self.numel() == 0) return at::full({count, self.dim()}, fill, numbers);
-  at::Tensor result = at::empty({count, self.dim()}, numbers);
-  if (count == 0) return result;
-  // The k-th true element is the first before and at which there are k of them.
-  const at::Tensor rank = self.to(at::kBool).reshape({-1}).cumsum(0);
-  const at::Tensor place = at::searchsorted(rank, at::arange(1, count + 1, numbers));
-  const at::Tensor exists = place.lt(self.numel());
-  int64_t step = self.numel();
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    step /= self.size(d);
-    const at::Tensor coordinate = place.floor_divide(step).remainder_(self.size(d));
-    result.select(1, d).copy_(at::where(exists, coordinate, fill));
-  }
-  return result;
-}
-
-at::Tensor& nonzero_static_out(const at::Tensor& self, c10::SymInt size, int64_t fill,
-                               at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong,
-              "nonzero_static: Expected out tensor to have scalar type ", at::kLong, " but got ",
-              out.scalar_type());
-  return deliver(out, nonzero_static(self, std::move(size), fill));
-}
-
 // Element i appears repeats[i] times. Negative repeats, and a size that is not their sum, are
 // reported by the device where the host does not read them.
 at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymInt> output_size) {
@@ -324,8 +296,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("take.out", TORCH_FN(take_out));
   m.impl("put_", TORCH_FN(put_));
   m.impl("masked_scatter_", TORCH_FN(masked_scatter_));
-  m.impl("nonzero_static", TORCH_FN(nonzero_static));
-  m.impl("nonzero_static.out", TORCH_FN(nonzero_static_out));
   m.impl("unfold_backward", TORCH_FN(unfold_backward));
   m.impl("repeat_interleave.Tensor", TORCH_FN(repeat_interleave));
   m.impl("index.Tensor", TORCH_FN(index));
