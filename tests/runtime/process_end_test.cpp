@@ -52,8 +52,8 @@ bool loads_at_exit() {
   return std::string_view(device.platform) == "Portable Computing Language";
 }
 bool is_first_call_refused(std::string_view place, std::string_view done) {
-  const bool is_late =
-      place == "exit handler early" || place == "static early" || place == "unloading";
+  const bool is_local = place.find("thread_local") != std::string_view::npos;
+  const bool is_late = place == "unloading" || (place.ends_with("early") && !is_local);
   return is_late && done == "none" && !loads_at_exit();
 }
 
