@@ -1,5 +1,5 @@
-// Padding by reflection (REFLECTS) and replication. A work-item takes elements of the result, or chunks of its
-// rows (CPU_STYLE). Other defines: pad.h.
+// Padding by reflection (REFLECTS) and replication. A work-item takes elements of the result, or chunks of
+// its rows (CPU_STYLE). Other defines: pad.h.
 #include "pad.h"
 
 // Which element stands at a place of the padded tensor.

@@ -1,6 +1,6 @@
-// The gradient of padding by reflection (REFLECTS) and replication: each element is the sum over the places that
-// it was copied to. A work-item takes elements of the result, or chunks of its rows (CPU_STYLE).
-// Defines: A, the elements' type; INNER, PADDED: dimensions [INNER, INNER + PADDED) are padded; others: pad.h.
+// The gradient of padding by reflection (REFLECTS) and replication: each element is the sum over the places
+// that it was copied to. A work-item takes elements of the result, or chunks of its rows (CPU_STYLE).
+// Defines: A, the elements' type; INNER, PADDED: dimensions [INNER, INNER + PADDED) are padded. Others: pad.h
 #include "pad.h"
 
 typedef CTYPE(A) T;

@@ -17,7 +17,7 @@ GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset,
   }
 }
 
-// out[k] = the coordinates of the k-th of the first `rows` chosen elements; `row` and `column` are the strides
+// out[k] = the coordinates of the k-th of the first `rows` chosen ones; `row` and `column` are the strides
 // of k and of the coordinate. Rows that no element is left for are filled. There are `items` items for both.
 GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset,
                                       __global const void *start_base, ulong start_offset,

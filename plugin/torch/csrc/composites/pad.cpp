@@ -47,21 +47,20 @@ Tensor result_of(const Tensor& self, at::IntArrayRef sizes, int64_t dims) {
 
 PluginOperator plugin_pad("_ocl_pad.out"), plugin_pad_backward("_ocl_pad_backward.out");
 
-// Runs the plugin's operator on its first argument; where it is declined, ATen's on the CPU, whose
-// arguments are on the stack.
-Tensor& run_pad(PluginOperator& op, const Tensor& source, at::IntArrayRef padding, bool reflects,
-                Tensor& out, const std::string& row, torch::jit::Stack stack) {
+// Runs the plugin's operator on its first argument. Returns why it was declined, if it was: ATen's
+// runs on the CPU then.
+std::optional<std::string> declined(PluginOperator& op, const Tensor& source,
+                                    at::IntArrayRef padding, bool reflects, Tensor& out) {
   Arguments in;
   in.add(source);
   in.add(padding);
   in.add(c10::string_view(reflects ? "reflect" : "replicate"));
   try {
     op.run_out(in, std::span(&out, 1));
-  } catch (const Declined& declined) {
-    stack.emplace_back(out);
-    fall_back_row(row.c_str(), RowForm::Out, stack, declined.what());
+    return std::nullopt;
+  } catch (const Declined& reason) {
+    return reason.what();
   }
-  return out;
 }
 
 // ATen's operators for `dims` padded dimensions.
@@ -70,11 +69,16 @@ struct Pad {
   static std::string name(const char* rest) {
     return c10::str(reflects ? "reflection_pad" : "replication_pad", dims, "d", rest);
   }
+  static void fall_back(const char* rest, torch::jit::Stack stack, const std::string& reason) {
+    fall_back_row(name(rest).c_str(), RowForm::Out, stack, reason.c_str());
+  }
 
   static Tensor& forward_out(const Tensor& self, SymIntArrayRef symbolic, Tensor& out) {
     const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(symbolic);
     check_padding(self, padding, dims, reflects);
-    return run_pad(plugin_pad, self, padding, reflects, out, name(".out"), {self, padding});
+    if (const auto reason = declined(plugin_pad, self, padding, reflects, out))
+      fall_back(".out", {self, padding, out}, *reason);
+    return out;
   }
 
   static Tensor forward(const Tensor& self, SymIntArrayRef symbolic) {
@@ -88,11 +92,10 @@ struct Pad {
                               Tensor& out) {
     const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(symbolic);
     check_padding(self, padding, dims, reflects);
-    TORCH_CHECK(grad.sizes() == at::IntArrayRef(padded_sizes(self, padding)),
-                "grad_output has size ", grad.sizes(), ", which is not that of input ",
-                self.sizes(), " padded by ", padding);
-    return run_pad(plugin_pad_backward, grad, padding, reflects, out, name("_backward.grad_input"),
-                   {grad, self, padding});
+    check_gradient(grad, self, padding);
+    if (const auto reason = declined(plugin_pad_backward, grad, padding, reflects, out))
+      fall_back("_backward.grad_input", {grad, self, padding, out}, *reason);
+    return out;
   }
 
   static Tensor backward(const Tensor& grad, const Tensor& self, SymIntArrayRef padding) {
