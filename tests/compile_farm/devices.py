@@ -1,0 +1,91 @@
+"""Reads the descriptions of devices, devices/*.toml, and writes them as the null layer reads them.
+
+usage: devices.py    one line a device
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import tomllib
+
+FOLDER = pathlib.Path(__file__).parent / "devices"
+
+TYPES = {"gpu": 1 << 2, "accelerator": 1 << 3}
+# CL_DEVICE_SINGLE_FP_CONFIG: denormals, infinities, to nearest, fused; division rounded right.
+FLOAT32 = 1 | 2 | 4 | 32
+EXACT_DIVISION = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A compute unit, for arithmetic on how many waves fit."""
+
+    wave: int
+    simds: int
+    waves: int  # of a SIMD; 0: not known
+    registers: int  # of a SIMD, for each lane; 0: waves do not depend on them
+    granule: int
+    item_registers: int
+    local_memory: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    name: str  # of the file
+    title: str
+    compiler: str
+    target: str
+    least_version: int
+    answers: dict
+    unit: Unit
+    facts: list
+
+    def flat(self) -> str:
+        """Lines KEY VALUE for the null layer."""
+        a = self.answers
+        rows = {k: a[k] for k in ("name", "vendor", "platform", "driver", "language", "work_group")}
+        rows |= {k: a[k] for k in ("local_memory", "global_memory", "largest_allocation")}
+        rows |= {k: a[k] for k in ("compute_units", "clock")}
+        rows["type"] = TYPES[a["type"]]
+        rows["unified_memory"] = int(a["unified_memory"])
+        rows["float32"] = FLOAT32 | (EXACT_DIVISION if a["exact_division"] else 0)
+        rows["extensions"] = " ".join(a["extensions"].split())
+        if "compute_capability" in a:
+            rows["compute_capability_major"], rows["compute_capability_minor"] = a[
+                "compute_capability"
+            ]
+        return "".join(f"{k} {v}\n" for k, v in sorted(rows.items()))
+
+    def corpus_key(self) -> str:
+        """What of the answers may change what the plugin asks for: not the texts of the name."""
+        lines = self.flat().splitlines()
+        return "\n".join(line for line in lines if not line.startswith(("name ", "driver ")))
+
+
+def load(path: pathlib.Path) -> Device:
+    text = tomllib.loads(path.read_text())
+    compiler = text["compiler"]
+    return Device(
+        name=path.stem,
+        title=text["title"],
+        compiler=compiler["name"],
+        target=compiler["target"],
+        least_version=compiler.get("least_version", 0),
+        answers=text["device"],
+        unit=Unit(**text["unit"]),
+        facts=text.get("fact", []),
+    )
+
+
+def devices() -> dict[str, Device]:
+    return {path.stem: load(path) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def main() -> None:
+    for device in devices().values():
+        print(f"{device.name:8} {device.compiler:6} {device.target:8} {device.title}")
+
+
+if __name__ == "__main__":
+    main()
