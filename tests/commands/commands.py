@@ -39,7 +39,7 @@ def main() -> int:
         [root / "run", "help"], capture_output=True, text=True, check=True
     ).stdout
     commands = [
-        " ".join(words.split()) for words in re.findall(r"^  (\w+(?: \w+)?)  +\S", usage, re.M)
+        " ".join(words.split()) for words in re.findall(r"^  ([\w-]+(?: \w+)?)  +\S", usage, re.M)
     ]
     readme = (root / "tests/README.md").read_text()
     rows = dict(

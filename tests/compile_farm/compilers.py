@@ -2,9 +2,9 @@
 
 A compiler that refuses a program, ends by a signal or does not end is a result like others:
 {"status": "ok" | "error" | "crash" | "timeout", "message", "seconds", "kernels"}. A kernel has
-"registers" (of a work-item, 32 bits), "spills" (AMD: registers; others: bytes), "private" (bytes of
-a work-item in memory, spills among them), "local" (bytes of a work-group), "width" (items of a wave)
-and "code" (bytes).
+"registers" (of a work-item, 32 bits), "spills" (AMD: registers; others: bytes), "private" (bytes
+of a work-item in memory, spills among them), "local" (bytes of a work-group), "width" (items of a
+wave) and "code" (bytes).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ CRASHES = re.compile(r"PLEASE submit a bug report|Abort was called|LLVM ERROR|Se
 class Tools:
     """The compilers that are there: unpacked ones first, then the system's."""
 
-    def __init__(self, folder: pathlib.Path = fetch.TOOLS) -> None:
+    def __init__(self, folder: pathlib.Path | None = None) -> None:
+        folder = folder or fetch.TOOLS
         self.folder, self.root = folder, folder / "root"
         libraries = [*self.root.glob("usr/lib/*-linux-gnu"), *self.root.glob("usr/lib/llvm-*/lib")]
         path = ":".join(str(p) for p in libraries)
@@ -91,13 +92,13 @@ class Tools:
         return f"clang {found[1] if found else number}{library}{extra}"
 
 
-def run(command: list[str], env: dict, seconds: float = SECONDS) -> tuple[int, str]:
+def run(command: list[str], env: dict) -> tuple[int, str]:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, env=env, errors="replace"
+            command, capture_output=True, text=True, timeout=SECONDS, env=env, errors="replace"
         )
     except subprocess.TimeoutExpired:
-        return 124, f"error: no end after {seconds:g} s"
+        return 124, f"error: no end after {SECONDS:g} s"
     return done.returncode, done.stdout + done.stderr
 
 
@@ -139,33 +140,33 @@ def by_clang(tools: Tools, device: devices.Device, source: str, options: list[st
     return {"status": "ok", "message": "", "kernels": kernels}
 
 
-def intel_kernels(info: str, data: dict[str, bytes]) -> dict:
+def intel_kernels(info: str, code: dict[str, bytes]) -> dict:
     """From a zebin's .ze_info, which is YAML of one kind only."""
     names = {"grf_count": "registers", "simd_size": "width", "slm_size": "local"}
     kernels: dict[str, dict] = {}
-    kernel, top, section, usage = None, "", "", ""
-    for line in info.splitlines():
-        if re.match(r"\S", line):
-            top, kernel = line.strip(), None
-        if top.startswith("kernels:") and (m := re.match(r"  - name:\s+(\S+)", line)):
-            code = len(data.get(f".text.{m[1]}", b""))
-            kernel = kernels[m[1]] = {"registers": 0, "spills": 0, "private": 0, "local": 0}
-            kernel |= {"width": 0, "code": code}
-        if kernel is None:
+    # Entries of the map `kernels:`, of which each begins with its name.
+    entries = re.search(r"(?ms)^kernels:\n(.*?)(?=^\S|\Z)", info)
+    for entry in re.split(r"(?m)^  - ", entries[1] if entries else "")[1:]:
+        name = re.match(r"name:\s+(\S+)", entry)[1]
+        if name == "Intel_Symbol_Table_Void_Program":
             continue
-        if m := re.match(r"      (grf_count|simd_size|slm_size):\s+(\d+)", line):
-            kernel[names[m[1]]] = int(m[2])
-        if re.match(r"    \S", line):
-            section = line.strip()
-        if m := re.match(r"\s+usage:\s+(\S+)", line):
-            usage = m[1]
-        m = re.match(r"\s+size:\s+(\d+)", line)
-        if m and section.startswith("per_thread_memory_buffers"):
-            kernel["spills"] += int(m[1]) if usage == "spill_fill_space" else 0
-            kernel["private"] += int(m[1])
-    # Buffers are a thread's, which runs `width` items.
-    for k in kernels.values():
-        k["private"] = -(-k["private"] // max(k["width"], 1))
+        said = dict(re.findall(r"(?m)^      (grf_count|simd_size|slm_size):\s+(\d+)", entry))
+        kernel = {
+            "spills": 0,
+            "private": 0,
+            "local": 0,
+            "code": len(code.get(f".text.{name}", b"")),
+        }
+        kernel |= {names[k]: int(v) for k, v in said.items()}
+        memory = re.search(r"(?ms)^    per_thread_memory_buffers:\n(.*?)(?=^    \S|\Z)", entry)
+        for buffer in re.split(r"(?m)^      - ", memory[1] if memory else "")[1:]:
+            size = int(re.search(r"size:\s+(\d+)", buffer)[1])
+            # Of a thread, which runs `width` items, unless it says otherwise.
+            if "is_simt_thread:  true" not in buffer:
+                size = -(-size // max(kernel.get("width", 1), 1))
+            kernel["private"] += size
+            kernel["spills"] += size if "spill_fill_space" in buffer else 0
+        kernels[name] = kernel
     return kernels
 
 

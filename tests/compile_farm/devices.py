@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+
 import tomllib
 
 FOLDER = pathlib.Path(__file__).parent / "devices"
@@ -56,11 +57,6 @@ class Device:
                 "compute_capability"
             ]
         return "".join(f"{k} {v}\n" for k, v in sorted(rows.items()))
-
-    def corpus_key(self) -> str:
-        """What of the answers may change what the plugin asks for: not the texts of the name."""
-        lines = self.flat().splitlines()
-        return "\n".join(line for line in lines if not line.startswith(("name ", "driver ")))
 
 
 def load(path: pathlib.Path) -> Device:

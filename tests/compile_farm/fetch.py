@@ -2,15 +2,17 @@
 
 usage: fetch.py [--with PART[,PART...]] [--into FOLDER]
 
-Parts: intel (ocloc), amd (clang and rocm-device-libs), amd-new (a clang that knows RDNA 3, CDNA 3),
-nvidia (libclc and ptxas), spirv (llvm-spirv and spirv-val). Default: intel,amd. What apt says that a package needs here, and what is not
-installed, comes along; versions are the distribution's.
+Parts: intel (ocloc), amd (clang and rocm-device-libs), amd-new (a clang that knows RDNA 3 and CDNA
+3), nvidia (libclc and ptxas), spirv (llvm-spirv and spirv-val). Default: intel,amd. What apt says
+that a package needs here, and what is not installed, comes along; versions are the distribution's.
+Exit status 1: something could not be had.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -20,7 +22,7 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "build/compile-farm/tools"
+TOOLS = pathlib.Path(os.environ.get("COMPILE_FARM_TOOLS", ROOT / "build/compile-farm/tools"))
 PARTS = ("intel", "amd", "amd-new", "nvidia", "spirv")
 # The clang whose spills the committed table has comes first; others where a distribution lacks it.
 CLANGS = (15, 16, 17, 18, 19, 20)
@@ -131,17 +133,17 @@ def add_isa_files(clang: list[str], libraries: pathlib.Path, env: dict[str, str]
             subprocess.run(command, env=env, capture_output=True, check=False)
 
 
-def fetch(parts: list[str], tools: pathlib.Path = TOOLS) -> None:
-    """Gets what is missing; what cannot be had is reported later, by whoever wants it."""
+def fetch(parts: list[str], tools: pathlib.Path = TOOLS) -> bool:
+    """Gets what is missing. Whether it is all there; who wants it says what lacks."""
     record = tools / "fetched.json"
     known = json.loads(record.read_text()) if record.exists() else {"parts": [], "packages": {}}
     missing = [p for p in parts if p not in known["parts"]]
     if not missing:
-        return
+        return True
     tools.mkdir(parents=True, exist_ok=True)
     if not shutil.which("apt-get"):
         print("fetch: there is no apt-get here", file=sys.stderr)
-        return
+        return False
     print(f"fetch: the compilers for {', '.join(missing)}", flush=True)
     packages = wanted(missing)
     needed = with_needs(packages)
@@ -152,9 +154,10 @@ def fetch(parts: list[str], tools: pathlib.Path = TOOLS) -> None:
         known["packages"] |= {p: candidate(p) for p in sorted({*packages, *needed})}
         known["parts"] += missing
         record.write_text(json.dumps(known, indent=1))
+    return good
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--with", dest="parts", default="intel,amd")
     parser.add_argument("--into", type=pathlib.Path, default=TOOLS)
@@ -162,8 +165,8 @@ def main() -> None:
     parts = a.parts.split(",")
     if unknown := [p for p in parts if p not in PARTS]:
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    fetch(parts, a.into)
+    return 0 if fetch(parts, a.into) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

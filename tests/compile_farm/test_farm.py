@@ -1,0 +1,238 @@
+"""Tests of the farm: what its gate refuses, what it reads, what it does without a compiler.
+
+usage: test_farm.py    those that need a compiler are skipped where it is not
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import budget
+import compilers
+import corpus
+import devices
+import elf
+import table
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGETS = ("gfx906", "gfx1030", "skl")
+TOOLS = compilers.Tools()
+KNOWN = devices.devices()
+
+
+def farm(folder: str, programs: list[str], *more: str, environment: dict | None = None) -> tuple:
+    """Exit status and output of the command, on planted programs and a table of this compiler."""
+    corpus_folder = pathlib.Path(folder) / "corpus"
+    corpus_folder.mkdir(exist_ok=True)
+    for name in programs:
+        text = (HERE / "planted" / f"{name}.cl").read_text()
+        (corpus_folder / f"{name}.cl").write_text(text)
+        (corpus_folder / f"{name}.opt").write_text("-cl-std=CL1.2")
+    command = [sys.executable, HERE / "farm.py", "--offline", "--corpus", corpus_folder]
+    command += ["--table", pathlib.Path(folder) / "budget.tsv", *more]
+    env = {k: v for k, v in os.environ.items() if k != "CI"} | (environment or {})
+    done = subprocess.run(
+        [str(c) for c in command], env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+class Gate(unittest.TestCase):
+    """With real compilers, for each target of the gate whose compiler is here."""
+
+    def setUp(self) -> None:
+        self.targets = [t for t in TARGETS if not TOOLS.lacking(KNOWN[t])]
+        if not self.targets:
+            self.skipTest(TOOLS.lacking(KNOWN[TARGETS[0]]))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        rows = {t: TOOLS.version(KNOWN[t]) for t in self.targets}
+        budget.write(budget.Budget(compilers=rows), pathlib.Path(self.folder) / "budget.tsv")
+
+    def test_clean_programs_pass(self) -> None:
+        code, text = farm(self.folder, ["clean"], *self.targets)
+        self.assertEqual(code, 0, text)
+
+    def test_a_planted_spill_fails(self) -> None:
+        for target in self.targets:
+            code, text = farm(self.folder, ["clean", "spill"], target)
+            self.assertEqual(code, 1, text)
+            self.assertRegex(text, rf"WORSE: {target}: planted/spill.cl:spill \(COUNT=320\): ")
+            self.assertNotIn("WORSE: planted/clean", text)
+
+    def test_a_planted_front_end_error_fails(self) -> None:
+        for target in self.targets:
+            code, text = farm(self.folder, ["mistake"], target)
+            self.assertEqual(code, 1, text)
+            self.assertRegex(text, rf"WORSE: {target}: planted/mistake.cl.*error: .*not_declared")
+
+    def test_the_table_is_raised_for_a_reason_alone(self) -> None:
+        target = self.targets[0]
+        code, text = farm(self.folder, ["spill"], target, "--update")
+        self.assertEqual(code, 1, text)
+        self.assertIn("not raised without --reason", text)
+        code, text = farm(self.folder, ["spill"], target, "--update", "--reason", "planted")
+        self.assertEqual(code, 0, text)
+        code, text = farm(self.folder, ["spill"], target)
+        self.assertEqual(code, 0, text)
+
+    def test_another_compiler_counts_failures_alone(self) -> None:
+        target = self.targets[0]
+        rows = budget.Budget(compilers={target: "another 1.0"})
+        budget.write(rows, pathlib.Path(self.folder) / "budget.tsv")
+        code, text = farm(self.folder, ["spill"], target)
+        self.assertEqual(code, 0, text)
+        self.assertIn("only failures count", text)
+        self.assertEqual(farm(self.folder, ["mistake"], target)[0], 1)
+
+
+class Missing(unittest.TestCase):
+    def test_is_said_and_fails_in_ci(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            nothing = {"COMPILE_FARM_TOOLS": folder, "PATH": "/nowhere"}
+            code, text = farm(folder, ["clean"], "skl", environment=nothing)
+            self.assertEqual(code, 77, text)
+            self.assertIn("SKIPPED: skl: no ocloc", text)
+            code, text = farm(folder, ["clean"], "skl", environment=nothing | {"CI": "true"})
+            self.assertEqual(code, 1, text)
+
+
+class Failures(unittest.TestCase):
+    def run_as_ocloc(self, script: str) -> dict:
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "ocloc"
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+            tools = compilers.Tools(pathlib.Path(folder))
+            tools.ocloc = str(program)
+            return compilers.compile_program(tools, KNOWN["skl"], "kernel", "")
+
+    def test_a_signal_is_a_crash(self) -> None:
+        result = self.run_as_ocloc("kill -SEGV $$")
+        self.assertEqual(result["status"], "crash", result)
+
+    def test_no_end_is_a_failure(self) -> None:
+        before, compilers.SECONDS = compilers.SECONDS, 0.2
+        try:
+            result = self.run_as_ocloc("exec sleep 60")
+        finally:
+            compilers.SECONDS = before
+        self.assertEqual(result["status"], "timeout", result)
+
+    def test_no_output_is_an_error(self) -> None:
+        self.assertEqual(self.run_as_ocloc("exit 0")["status"], "error")
+
+
+class Table(unittest.TestCase):
+    program = corpus.Program("a/b.cl", "X=1", HERE, "", {"k": (256, 0)})
+
+    def result(self, spills: int = 0, private: int = 0) -> dict:
+        kernel = {"registers": 64, "spills": spills, "private": private, "local": 0, "width": 64}
+        return {"status": "ok", "message": "", "kernels": {"k": kernel, "not_launched": kernel}}
+
+    def judge(self, entry: budget.Entry | None, result: dict) -> budget.Verdict:
+        known = budget.Budget({"gfx906": "c"})
+        if entry:
+            kernel = "a/b.cl:k" if entry.status == "ok" else "a/b.cl"
+            known.entries["gfx906", kernel, "X=1"] = entry
+        return budget.judge(known, KNOWN["gfx906"], "c", [(self.program, result)])
+
+    def test_numbers_may_only_fall(self) -> None:
+        entry = budget.Entry("D2", "ok", 10, 40)
+        self.assertFalse(self.judge(entry, self.result(10, 40)).worse)
+        self.assertTrue(self.judge(entry, self.result(11, 40)).worse)
+        self.assertTrue(self.judge(entry, self.result(0, 44)).worse)
+        better = self.judge(entry, self.result(0, 0))
+        self.assertTrue(better.better and not better.worse)
+        self.assertTrue(self.judge(None, self.result(0, 4)).worse)
+        self.assertFalse(self.judge(None, self.result()).worse)
+
+    def test_only_a_listed_crash_is_allowed(self) -> None:
+        crash = {"status": "crash", "message": "exit status -11", "kernels": {}}
+        self.assertTrue(self.judge(None, crash).worse)
+        self.assertFalse(self.judge(budget.Entry("D1", "crash"), crash).worse)
+        error = {**crash, "status": "error"}
+        self.assertTrue(self.judge(budget.Entry("D1", "crash"), error).worse)
+
+    def test_a_row_for_any_form(self) -> None:
+        known = budget.Budget(entries={("skl", "a/b.cl", "*"): budget.Entry("D1", "crash")})
+        crash = {"status": "crash", "message": "", "kernels": {}}
+        self.assertFalse(budget.judge(known, KNOWN["skl"], "c", [(self.program, crash)]).worse)
+
+    def test_updates_lower_and_take_out(self) -> None:
+        known = budget.Budget({"gfx906": "c"})
+        key = ("gfx906", "a/b.cl:k", "X=1")
+        known.entries[key] = budget.Entry("D2", "ok", 10, 40)
+        for result, left in ((self.result(4, 16), budget.Entry("D2", "ok", 4, 16)), (None, None)):
+            pair = (self.program, result or self.result())
+            verdict = budget.judge(known, KNOWN["gfx906"], "c", [pair])
+            self.assertEqual(budget.update(known, verdict, ""), [])
+            self.assertEqual(known.entries.get(key), left)
+
+    def test_is_read_as_it_was_written(self) -> None:
+        known = budget.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "budget.tsv"
+            budget.write(known, path)
+            self.assertEqual(path.read_text(), budget.PATH.read_text())
+        self.assertEqual({d for d, *_ in known.entries} - set(KNOWN), set())
+
+    def test_occupancy(self) -> None:
+        unit = KNOWN["gfx906"].unit
+        kernel = {"registers": 128, "width": 64}
+        self.assertEqual(table.occupancy(unit, kernel, 256, 0), (8, 40))
+        self.assertEqual(table.occupancy(unit, kernel, 256, 40000), (4, 40))
+        self.assertEqual(table.occupancy(KNOWN["gfx1030"].unit, kernel, 32, 0), (16, 32))
+
+
+class Reading(unittest.TestCase):
+    def test_devices(self) -> None:
+        self.assertGreaterEqual(len(KNOWN), 13)
+        for device in KNOWN.values():
+            self.assertIn(device.compiler, compilers.COMPILERS)
+            self.assertEqual(device.flat().count("\n"), len(device.flat().splitlines()))
+            for fact in device.facts:
+                self.assertEqual(set(fact), {"text", "source"})
+
+    def test_comments_and_places_of_lines_change_no_key(self) -> None:
+        device = KNOWN["gfx906"]
+
+        def key(text: str) -> str:
+            return compilers.key_of("c", device, text, "-O")
+
+        one = 'int a; // one\n#line 7 "x.cl"\nint b; /* two\n lines */\n'
+        self.assertEqual(key(one), key('int a;\n\n#line 9 "x.cl"\n  int b;\n'))
+        self.assertNotEqual(key(one), key(one.replace("int b", "int c")))
+        self.assertNotEqual(key(one), compilers.key_of("d", device, one, "-O"))
+
+    def test_messagepack(self) -> None:
+        data = b"\x82\xa1a\x93\x01\xff\xcd\x01\x00\xd9\x02bc\xc3"
+        self.assertEqual(elf.Unpacker(data).value(), {"a": [1, -1, 256], "bc": True})
+
+    def test_notes(self) -> None:
+        note = struct.pack("<III", 7, 3, 32) + b"AMDGPU\0\0" + b"xyz\0"
+        self.assertEqual(elf.notes(note), [("AMDGPU", 32, b"xyz")])
+
+    def test_zebin(self) -> None:
+        info = (
+            "version: '1.14'\nkernels:\n  - name:            k\n    execution_env:\n"
+            "      grf_count:       128\n      simd_size:       16\n"
+            "    per_thread_memory_buffers:\n"
+            "      - type:            scratch\n        usage:           single_space\n"
+            "        size:            1024\n      - type:            global\n"
+            "        usage:           private_space\n        size:            816\n"
+            "        is_simt_thread:  true\nkernels_misc_info:\n  - name:            k\n"
+        )
+        kernel = compilers.intel_kernels(info, {".text.k": b"1234"})["k"]
+        self.assertEqual((kernel["private"], kernel["width"], kernel["code"]), (880, 16, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()
