@@ -123,6 +123,14 @@ def judge(budget: Budget, device: devices.Device, compiler: str, results: list[t
     return verdict
 
 
+def forget(budget: Budget, device: str, verdict: Verdict) -> None:
+    """Takes out rows of kernels and forms that the device's whole corpus does not have any more."""
+    kept = {k[1] for k, entry in verdict.measured.items() if entry != Entry(entry.reason)}
+    for key in [k for k in budget.entries if k[0] == device]:
+        if key not in verdict.measured and not (key[2] == "*" and key[1] in kept):
+            del budget.entries[key]
+
+
 def update(budget: Budget, verdict: Verdict, reason: str) -> list[str]:
     """Lowers the table to what was measured; raises it only for a reason. What it refused."""
     refused = []

@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -24,7 +25,9 @@ import devices
 import elf
 import fetch
 
-SECONDS = 120  # of one compilation: longer is a failure
+SECONDS = 60  # of processor time, whatever else runs: a compilation that takes longer has failed
+LONGEST = 10 * SECONDS  # by the clock
+NO_END = 124
 NOISE = re.compile(r"local memory global used by non-kernel|linking module|argument unused")
 CRASHES = re.compile(r"PLEASE submit a bug report|Abort was called|LLVM ERROR|Segmentation fault")
 
@@ -93,12 +96,15 @@ class Tools:
 
 
 def run(command: list[str], env: dict) -> tuple[int, str]:
+    limited = ["sh", "-c", 'ulimit -t "$0"; exec "$@"', str(SECONDS), *command]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, env=env, errors="replace"
+            limited, capture_output=True, text=True, timeout=LONGEST, env=env, errors="replace"
         )
     except subprocess.TimeoutExpired:
-        return 124, f"error: no end after {SECONDS:g} s"
+        return NO_END, f"error: no end after {LONGEST} s"
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return NO_END, f"error: no end after {SECONDS} s of processor time"
     return done.returncode, done.stdout + done.stderr
 
 
@@ -107,7 +113,7 @@ def failure(code: int, text: str) -> dict:
     lines = [line.strip() for line in text.splitlines() if not NOISE.search(line)]
     told = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it said nothing"]
     status = "error"
-    if code == 124:
+    if code == NO_END:
         status = "timeout"
     elif code < 0 or code in (134, 139) or CRASHES.search(text):
         status, told = "crash", [f"exit status {code}", *told[:1]]

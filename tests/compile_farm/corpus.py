@@ -55,10 +55,9 @@ class Built:
 
 
 def built_in(folder: pathlib.Path, python: str) -> Built:
-    layer = next(iter(folder.glob("tests/compile_farm/*null_layer.so")), folder / "null_layer.so")
     adapter = folder / "torch"
     return Built(
-        layer=layer,
+        layer=folder / "lib/libnull_layer.so",
         plugin=folder / "lib/libocltensor_plugin.so",
         kit=folder / "bin/ocltensor-conformance",
         adapter=adapter,

@@ -1,12 +1,14 @@
 """Reads the descriptions of devices, devices/*.toml, and writes them as the null layer reads them.
 
-usage: devices.py    one line a device
+usage: devices.py              one line a device
+       devices.py caps NAME    OCLTENSOR_CAPS, by which another device has no more than this one
 """
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
+import sys
 
 import tomllib
 
@@ -59,6 +61,22 @@ class Device:
         return "".join(f"{k} {v}\n" for k, v in sorted(rows.items()))
 
 
+# Capability to the extension without which it is taken away.
+EXTENSIONS = {
+    "fp64": "cl_khr_fp64",
+    "fp16": "cl_khr_fp16",
+    "subgroups": "_subgroups",
+    "int64_atomics": "cl_khr_int64_base_atomics",
+}
+
+
+def caps(device: Device) -> str:
+    there = device.answers["extensions"].split()
+    limits = [f"{cap}=0" for cap, e in EXTENSIONS.items() if not any(t.endswith(e) for t in there)]
+    limits += [f"{cap}={device.answers[cap]}" for cap in ("work_group", "local_memory")]
+    return ",".join(limits)
+
+
 def load(path: pathlib.Path) -> Device:
     text = tomllib.loads(path.read_text())
     compiler = text["compiler"]
@@ -79,6 +97,9 @@ def devices() -> dict[str, Device]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["caps"]:
+        print(caps(devices()[sys.argv[2]]))
+        return
     for device in devices().values():
         print(f"{device.name:8} {device.compiler:6} {device.target:8} {device.title}")
 

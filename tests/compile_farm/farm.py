@@ -149,7 +149,9 @@ def report(work: list, tools: compilers.Tools, results: dict[str, list[tuple]], 
         pathlib.Path(a.json).write_text(json.dumps(document, indent=1))
 
 
-def judge(work: list, tools: compilers.Tools, results: dict[str, list[tuple]], a: object) -> bool:
+def judge(
+    work: list, tools: compilers.Tools, results: dict[str, list[tuple]], a: object, left: int
+) -> bool:
     """Prints what is worse than the table; lowers the table where that is wished."""
     known, good = budget.read(a.table), True
     for device, _ in work:
@@ -159,6 +161,8 @@ def judge(work: list, tools: compilers.Tools, results: dict[str, list[tuple]], a
         verdict = budget.judge(known, device, version, results[device.name])
         if a.update:
             refused = budget.update(known, verdict, a.reason)
+            if not (a.gate or a.only or a.corpus or left):
+                budget.forget(known, device.name, verdict)
             for text in refused:
                 print(f"not raised without --reason: {text}")
             good &= not refused
@@ -253,7 +257,7 @@ def main() -> int:
     report(work, tools, results, a)
     if left:
         print(f"{left} compilations were not run for time; another run goes on with them")
-    good = judge(work, tools, results, a)
+    good = judge(work, tools, results, a, left)
     if skipped and os.environ.get("CI"):
         print("compile-farm: a compiler is missing, which CI does not allow", file=sys.stderr)
         return 1
