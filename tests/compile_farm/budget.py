@@ -93,7 +93,7 @@ def judge_program(
             v.worse.append(f"{device.name}: {program.source} ({program.form}): {said}")
         return
     v.measured[key] = Entry("")
-    if known is not None:
+    if key in budget.entries:
         v.better.append(f"{device.name}: {program.source} ({program.form}): compiles now")
     for row in table.rows_of(device, program, result) if figures else ():
         key = (device.name, f"{row.source}:{row.kernel}", row.form)
@@ -106,7 +106,7 @@ def judge_program(
         )
         if now[0] > before[0] or now[1] > before[1]:
             v.worse.append(said)
-        elif now != before:
+        elif now != before and key in budget.entries:
             v.better.append(said)
 
 
@@ -123,32 +123,58 @@ def judge(budget: Budget, device: devices.Device, compiler: str, results: list[t
     return verdict
 
 
-def forget(budget: Budget, device: str, verdict: Verdict) -> None:
-    """Takes out rows of kernels and forms that the device's whole corpus does not have any more."""
-    kept = {k[1] for k, entry in verdict.measured.items() if entry != Entry(entry.reason)}
-    for key in [k for k in budget.entries if k[0] == device]:
-        if key not in verdict.measured and not (key[2] == "*" and key[1] in kept):
-            del budget.entries[key]
+def is_clean(entry: Entry) -> bool:
+    return entry.status == "ok" and not entry.spills and not entry.private
 
 
-def update(budget: Budget, verdict: Verdict, reason: str) -> list[str]:
-    """Lowers the table to what was measured; raises it only for a reason. What it refused."""
+def within(entry: Entry, limit: Entry) -> bool:
+    fits = entry.status == limit.status
+    return fits and entry.spills <= limit.spills and entry.private <= limit.private
+
+
+def widened(entry: Entry, other: Entry | None) -> Entry:
+    """The most of both, for rows of any form."""
+    if other is None or other.status != entry.status:
+        return entry
+    most = max(entry.spills, other.spills), max(entry.private, other.private)
+    return dataclasses.replace(entry, spills=most[0], private=most[1])
+
+
+def update(budget: Budget, verdict: Verdict, reason: str, any_form: bool = False) -> list[str]:
+    """Lowers rows to what was measured; adds and raises some only for a reason. What it refused."""
     refused = []
     for key, entry in sorted(verdict.measured.items()):
         known = budget.entry(key)
-        clean = entry == Entry(entry.reason)
-        if clean:
+        if is_clean(entry):
             budget.entries.pop(key, None)
-            continue
-        limit = known or Entry("")
-        fits = entry.status == limit.status
-        fits &= entry.spills <= limit.spills and entry.private <= limit.private
-        if not fits and not reason:
+        elif within(entry, known or Entry("")):
+            if key in budget.entries:
+                budget.entries[key] = dataclasses.replace(entry, reason=known.reason)
+        elif not reason:
             refused.append(f"{key[0]}: {key[1]} ({key[2]})")
-            continue
-        if fits and key not in budget.entries:
-            continue  # a row for any form covers it
-        budget.entries[key] = dataclasses.replace(
-            entry, reason=known.reason if known and fits else reason
-        )
+        elif any_form:
+            budget.entries.pop(key, None)
+            any_key = (*key[:2], "*")
+            raised = widened(entry, budget.entries.get(any_key))
+            budget.entries[any_key] = dataclasses.replace(raised, reason=reason)
+        else:
+            budget.entries[key] = dataclasses.replace(entry, reason=reason)
     return refused
+
+
+def settle(budget: Budget, device: str, verdict: Verdict) -> None:
+    """After the device's whole corpus: takes out rows of forms that are no more, and lowers those
+    of any form to the most that a form of theirs has."""
+    most: dict[Key, Entry] = {}
+    for key, entry in verdict.measured.items():
+        if key not in budget.entries and not is_clean(entry):
+            any_key = (*key[:2], "*")
+            most[any_key] = widened(entry, most.get(any_key))
+    for key in [k for k in budget.entries if k[0] == device]:
+        if key[2] != "*" and key not in verdict.measured:
+            del budget.entries[key]
+        elif key[2] == "*" and key not in most:
+            del budget.entries[key]
+        elif key[2] == "*":
+            reason = budget.entries[key].reason
+            budget.entries[key] = dataclasses.replace(most[key], reason=reason)

@@ -10,7 +10,10 @@ import dataclasses
 import pathlib
 import sys
 
-import tomllib
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11
+    from pip._vendor import tomli as tomllib
 
 FOLDER = pathlib.Path(__file__).parent / "devices"
 

@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import sys
+import threading
 import time
 
 import budget
@@ -37,8 +38,13 @@ class Progress:
         self.total, self.done, self.compiled = total, 0, 0
         self.begin = self.last = time.monotonic()
         self.terminal = sys.stderr.isatty()
+        self.lock = threading.Lock()  # compilations end in threads
 
     def step(self, device: str, cached: bool) -> None:
+        with self.lock:
+            self.count(device, cached)
+
+    def count(self, device: str, cached: bool) -> None:
         self.done += 1
         self.compiled += not cached
         now = time.monotonic()
@@ -91,17 +97,18 @@ def compile_all(
     progress = Progress(len(jobs))
     results: dict[str, list[tuple]] = {device.name: [] for device, _ in work}
 
-    def one(job: tuple[devices.Device, corpus.Program]) -> tuple | None:
+    def one(job: tuple[devices.Device, corpus.Program]) -> dict | None:
         device, program = job
         if time.monotonic() > end:
             return None
-        return compiled(tools, versions[device.name], device, program)
+        result, cached = compiled(tools, versions[device.name], device, program)
+        progress.step(device.name, cached)
+        return result
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         for (device, program), found in zip(jobs, pool.map(one, jobs), strict=True):
             if found is not None:
-                results[device.name].append((program, found[0]))
-                progress.step(device.name, found[1])
+                results[device.name].append((program, found))
     took = time.monotonic() - progress.begin
     print(
         f"{progress.done} compilations in {took:.0f} s: {progress.compiled} anew, "
@@ -160,9 +167,9 @@ def judge(
             known.compilers[device.name] = version
         verdict = budget.judge(known, device, version, results[device.name])
         if a.update:
-            refused = budget.update(known, verdict, a.reason)
+            refused = budget.update(known, verdict, a.reason, a.any_form)
             if not (a.gate or a.only or a.corpus or left):
-                budget.forget(known, device.name, verdict)
+                budget.settle(known, device.name, verdict)
             for text in refused:
                 print(f"not raised without --reason: {text}")
             good &= not refused
@@ -172,8 +179,9 @@ def judge(
         for text in verdict.worse:
             print(f"WORSE: {text}")
         if verdict.better:
-            print(f"{device.name}: {len(verdict.better)} rows of budget.tsv are better now;")
-            print(f"  ./run compile-farm {device.name} --update lowers them: {verdict.better[0]}")
+            count = len(verdict.better)
+            print(f"{device.name}: {count} rows of {a.table.name} are better now, as this one:")
+            print(f"  {verdict.better[0]}\n  ./run compile-farm {device.name} --update lowers them")
         good &= not verdict.worse
     if a.update:
         budget.write(known, a.table)
@@ -192,6 +200,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", help="the whole table, as JSON, into this file")
     parser.add_argument("--update", action="store_true", help="lower budget.tsv to what is")
     parser.add_argument("--reason", default="", help="with --update: raise it, too, for this")
+    parser.add_argument("--any-form", action="store_true", help="with --reason: one row a kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument(

@@ -5,6 +5,7 @@ usage: test_farm.py    those that need a compiler are skipped where it is not
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import struct
@@ -180,8 +181,19 @@ class Table(unittest.TestCase):
             known.entries[device, "a/old.cl:k", "X=1"] = budget.Entry("D2", "ok", 10, 40)
             known.entries[device, "a/old.cl", "*"] = budget.Entry("D1", "crash")
         verdict = budget.judge(known, KNOWN["gfx906"], "c", [(self.program, self.result())])
-        budget.forget(known, "gfx906", verdict)
+        budget.settle(known, "gfx906", verdict)
         self.assertEqual({key[0] for key in known.entries}, {"skl"})
+
+    def test_rows_for_any_form_are_raised_and_settle_at_the_most(self) -> None:
+        known = budget.Budget({"gfx906": "c"})
+        forms = [dataclasses.replace(self.program, form=f"X={n}") for n in range(3)]
+        key = ("gfx906", "a/b.cl:k", "*")
+        for factor in (4, 2):
+            pairs = [(p, self.result(n, factor * n)) for n, p in enumerate(forms)]
+            verdict = budget.judge(known, KNOWN["gfx906"], "c", pairs)
+            self.assertEqual(budget.update(known, verdict, "D4", any_form=True), [])
+            budget.settle(known, "gfx906", verdict)
+            self.assertEqual(known.entries, {key: budget.Entry("D4", "ok", 2, 2 * factor)})
 
     def test_is_read_as_it_was_written(self) -> None:
         known = budget.read()
