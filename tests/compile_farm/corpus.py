@@ -14,6 +14,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import devices
 
@@ -139,11 +140,12 @@ def make(built: Built, device: devices.Device, folder: pathlib.Path, quick: bool
             kit, env={**env, "FARM_DUMP": str(folder / "kit")}, capture_output=True, check=False
         )
         if built.python:
-            subprocess.run(
-                [built.python, str(HERE / "models.py"), *models],
-                env={**env, "FARM_DUMP": str(folder / "models")},
-                check=True,
-            )
+            command = [built.python, str(HERE / "models.py"), *models]
+            env["FARM_DUMP"] = str(folder / "models")
+            if subprocess.run(command, env=env, check=False).returncode != 0:
+                sys.exit(f"compile-farm: models.py failed as {device.name}: see above")
+        if not list(folder.glob("kit/*.cl")):
+            sys.exit(f"compile-farm: the kit asked for no program as {device.name}")
         stamp.write_text(wanted)
     programs = {p.path.stem: p for p in few_of_each(read(folder / "kit"), MOST_OF_KIT)}
     for program in read(folder / "models"):
