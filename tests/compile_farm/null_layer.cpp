@@ -74,9 +74,11 @@ struct Text {
   const char* key;
 };
 constexpr Text kTexts[] = {
-    {CL_DEVICE_NAME, "name"},        {CL_DEVICE_VENDOR, "vendor"},
-    {CL_DRIVER_VERSION, "driver"},   {CL_DEVICE_OPENCL_C_VERSION, "language"},
-    {CL_DEVICE_VERSION, "language"}, {CL_DEVICE_EXTENSIONS, "extensions"},
+    {CL_DEVICE_NAME, "name"},
+    {CL_DEVICE_VENDOR, "vendor"},
+    {CL_DRIVER_VERSION, "driver"},
+    {CL_DEVICE_OPENCL_C_VERSION, "language"},
+    {CL_DEVICE_EXTENSIONS, "extensions"},
 };
 
 cl_int answer(const void* data, size_t size, size_t capacity, void* value, size_t* size_out) {
