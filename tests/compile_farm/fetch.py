@@ -11,6 +11,7 @@ Exit status 1: something could not be had.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -42,24 +43,29 @@ LAYOUT = (
 PTXAS = "nvidia-cuda-nvcc-cu12==12.9.86"  # the last whose ptxas knows sm_50
 
 
-def output(command: list[str], **more: object) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+def output(command: list[str], env: dict[str, str] | None = None) -> str:
+    env = {**(env or os.environ), "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     return done.stdout if done.returncode == 0 else ""
 
 
-def candidate(package: str) -> str:
-    """The version that apt would install, or has installed; empty where it knows none."""
-    found = re.search(r"Candidate: (\S+)", output(["apt-cache", "policy", package]))
-    return "" if found is None or found[1] == "(none)" else found[1]
+@functools.cache
+def candidates(packages: tuple[str, ...]) -> dict[str, str]:
+    """The versions that apt would install, or has installed, of those that it knows."""
+    said = output(["apt-cache", "policy", *packages])
+    rows = re.findall(r"(?m)^(\S+):\n  Installed: .*\n  Candidate: (\S+)", said)
+    return {name: version for name, version in rows if version != "(none)"}
 
 
 def first_of(*packages: str) -> list[str]:
-    return [p for p in packages if candidate(p)][:1]
+    there = candidates(packages)
+    return [p for p in packages if p in there][:1]
 
 
 def wanted(parts: list[str]) -> list[str]:
     """Debian packages by what they are for; what this distribution does not have is left out."""
-    clang = next((v for v in CLANGS if candidate(f"clang-{v}")), 0)
+    there = candidates(tuple(f"clang-{v}" for v in CLANGS))
+    clang = next((v for v in CLANGS if f"clang-{v}" in there), 0)
     packages: list[str] = []
     if "intel" in parts:
         # Later distributions have ocloc in a package of its own.
@@ -151,7 +157,7 @@ def fetch(parts: list[str], tools: pathlib.Path = TOOLS) -> bool:
     if "nvidia" in missing:
         good = ptxas(tools) and good
     if good:
-        known["packages"] |= {p: candidate(p) for p in sorted({*packages, *needed})}
+        known["packages"] |= candidates(tuple(sorted({*packages, *needed})))
         known["parts"] += missing
         record.write_text(json.dumps(known, indent=1))
     return good
