@@ -96,7 +96,7 @@ class Tools:
 
 
 def run(command: list[str], env: dict) -> tuple[int, str]:
-    limited = ["sh", "-c", 'ulimit -t "$0"; exec "$@"', str(SECONDS), *command]
+    limited = ["sh", "-c", 'ulimit -c 0; ulimit -t "$0"; exec "$@"', str(SECONDS), *command]
     try:
         done = subprocess.run(
             limited, capture_output=True, text=True, timeout=LONGEST, env=env, errors="replace"
