@@ -91,7 +91,7 @@ TEST(ProcessEnd, NothingOnDisk) {
                             "-u POCL_WORK_GROUP_SPECIALIZATION OCLTENSOR_CACHE_DIR=" + f.path() +
                                 "/cache POCL_CACHE_DIR=" + f.path() + "/driver");
       EXPECT_EQ(o.code, 0) << place << "\n" << o.text;
-      EXPECT_THAT(o.text, HasSubstr(": right\nend\n"));
+      EXPECT_THAT(o.text, HasSubstr("right\nend\n"));  // PoCL may tell of warnings before
     }
 }
 
