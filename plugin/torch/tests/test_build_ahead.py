@@ -9,14 +9,18 @@ import time
 import unittest
 
 COMPUTE = """
-import sys, time, torch, torch_ocl
+import os, sys, time, torch, torch_ocl
 if not torch.ocl.get_device_properties().name.startswith("pthread"):
     sys.exit("not PoCL")
-x = torch.ones(64, 64, device="ocl")
-for compute in (torch.exp, torch.tanh, torch.sum, torch.sort, lambda x: x.cumsum(0),
-                lambda x: x.softmax(0), lambda x: x @ x, lambda x: x.argmax()):
-    compute(x)
-torch.ocl.synchronize()
+# Until builders have joined in: how soon they have started depends on how busy the machine is.
+for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+    x = torch.ones(64, 64, device="ocl", dtype=dtype)
+    for compute in (torch.exp, torch.tanh, torch.sum, torch.sort, lambda x: x.cumsum(0),
+                    lambda x: x.softmax(0), lambda x: x @ x, lambda x: x.argmax()):
+        compute(x)
+    torch.ocl.synchronize()
+    if torch.ocl.counters()["program_loads"] or os.environ["OCLTENSOR_BUILD_AHEAD"] == "0":
+        break
 print(torch.ocl.counters()["program_builds"], flush=True)
 time.sleep(float(sys.argv[1]))
 """
@@ -86,13 +90,10 @@ class Builders(unittest.TestCase):
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: there are no builders")
     def test_compile_beside_the_process_and_end_with_it(self) -> None:
-        for _ in range(3):  # on a busy machine the process may be ahead of its builders
-            built, cached, during, after = self.run_one("1")
-            self.assertEqual(after, [])
-            if cached > built:
-                break
+        built, cached, during, after = self.run_one("1")
         self.assertGreater(cached, built)
         self.assertTrue(during)
+        self.assertEqual(after, [])
 
     def test_can_be_switched_off(self) -> None:
         built, cached, during, after = self.run_one("0")

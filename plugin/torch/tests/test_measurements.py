@@ -36,7 +36,8 @@ print(",".join(chosen), 0)
 
 class Measurements(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
+        # Builders that are still busy may write into it.
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.cache = pathlib.Path(folder.name, "cache")
 

@@ -36,7 +36,8 @@ EXPORT = "import sys, torch, torch_ocl; torch.ocl.export_measurements(sys.argv[1
 
 class Tuning(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
+        # Builders that are still busy may write into it.
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
