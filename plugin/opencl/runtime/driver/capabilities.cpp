@@ -62,9 +62,7 @@ constexpr DriverFact kDriverFacts[] = {
      "size",
      [](Capabilities& c) { c.launch_compiler = "POCL_WORK_GROUP_SPECIALIZATION"; }},
     {"Portable Computing Language", "",
-     "PoCL 3.1 loads binaries with dlopen; NVIDIA's driver (580) aborts in a lock of its own, "
-     "while "
-     "programs that it has go on",
+     "PoCL 3.1 loads binaries with dlopen; NVIDIA's driver (580) aborts in a lock of its own",
      [](Capabilities& c) { c.loads_at_exit = true; }},
     {"Portable Computing Language", "",
      "PoCL 3.1: 86 of 97 ms of a small program are the 18,000 lines of clang's opencl-c.h",

@@ -176,6 +176,8 @@ Handle<cl_program> ProgramCache::from_binary(const std::vector<unsigned char>& b
 
 Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options,
                                       const char* what) {
+  std::optional<Compiling> loading;
+  if (!caps_.loads_at_exit) loading.emplace(what);
   const auto binary = disk_cache::load(key);
   if (!binary) return {};
   const profiler::HostCall traced("load", what);
@@ -203,8 +205,6 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source, const std::
                                                const Text& text) {
   const char* what = source.path;
   const auto key = disk_key(text);
-  std::optional<Compiling> loading;
-  if (!caps_.loads_at_exit) loading.emplace(what);
   if (auto program = load(key, text.options, what)) return program;
   if (is_process_ending()) {
     build_ahead::build_elsewhere(caps_, index_, {what, build_ahead::on_one_line(defines)});
