@@ -120,7 +120,8 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
 bool ProgramCache::takes_declarations() {
   std::call_once(asked_for_declarations_, [this] {
     if (!caps_.slow_declarations || caps_.fp16_arithmetic) return;  // ours have no half
-    const std::string text = declarations() +
+    const std::string text = declarations() +  // of vectors wider than registers clang warns aloud
+                             "#pragma clang diagnostic ignored \"-Wpsabi\"\n"
                              "__kernel void f(__global float *x) {\n"
                              "  const size_t i = get_global_id(0);\n"
                              "  vstore16(exp(vload16(i, x)), i, x);\n"
