@@ -36,17 +36,18 @@ INLINE Position position(long i, const long height, const long width) {
   return at;
 }
 
+// Loops over sums are unrolled: what a variable indexes is in memory on GPUs.
 INLINE void store_tile(acc_t sum[TC][TP], __global T *out, long channels, long width, long channel_stride,
                        long column_stride) {
-  for (long c = 0; c < min(channels, (long)TC); ++c)
-    for (long j = 0; j < min(width, (long)TP); ++j)
+  UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TP; ++j)
+    if (c < channels && j < width)
       STORE(TYPE, out, c * channel_stride + j * column_stride, TO(TYPE, sum[c][j]));
 }
 
 INLINE void add_bias(acc_t sum[TC][TP], __global const T *bias, long channel, long left, long stride) {
 #if HAS_BIAS
-  for (long c = 0; c < min(left, (long)TC); ++c)
-    for (int j = 0; j < TP; ++j) sum[c][j] += LOAD(TYPE, bias, (channel + c) * stride);
+  UNROLL for (int c = 0; c < TC; ++c)
+    if (c < left) UNROLL for (int j = 0; j < TP; ++j) sum[c][j] += LOAD(TYPE, bias, (channel + c) * stride);
 #endif
 }
 
@@ -212,8 +213,8 @@ __kernel void weight(__global const void *big_base, ulong big_offset, __global c
   __global T *out = AT(TYPE, weight_base, weight_offset) + (g * p.small_channels + s0) * p.weight_strides[0] +
                     b0 * p.weight_strides[1] + kz * p.weight_strides[2] + ky * p.weight_strides[3] +
                     kx * p.weight_strides[4];
-  for (long c = 0; c < min(p.small_channels - s0, (long)TC); ++c)
-    for (long j = 0; j < min(p.big_channels - b0, (long)TC); ++j)
+  UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TC; ++j)
+    if (c < p.small_channels - s0 && j < p.big_channels - b0)
       STORE(TYPE, out, c * p.weight_strides[0] + j * p.weight_strides[1], TO(TYPE, sum[c][j]));
   }
 }

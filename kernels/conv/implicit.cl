@@ -36,7 +36,11 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   __local float As[2][BK][BM] __attribute__((aligned(16)));
   __local float Bs[2][BK][BN] __attribute__((aligned(16)));
   const int t = get_local_id(0), m0 = (int)get_group_id(1) * BM;
-  const ConvPhase phase = p.phases[PIECES ? 0 : get_group_id(2)];
+  // Chosen without an index, for which many compilers copy all of `p` to each work-item's memory.
+  ConvPhase phase = p.phases[0];
+#if !PIECES
+  UNROLL for (int k = 1; k < CONV_PHASES; ++k) if (get_group_id(2) == k) phase = p.phases[k];
+#endif
   const int n0 = (int)get_group_id(0) * BN, n_end = (int)phase.pixels;
   const int map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
   const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
@@ -61,7 +65,9 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   const int am = t % (BM / 4) * 4, ak = t / (BM / 4);
   __global const raw *weight = (__global const raw *)((__global const char *)weight_base + weight_offset) +
                                m0 + am + ak * p.padded_m;
-  __global const raw *from = source, *packed = weight;
+  // Offsets of a tap's pixel and of the step's weights. Intel's compiler (IGC 1.0.12504) does not survive
+  // pointers here, nor `from` if each step added to it.
+  long from = 0, packed = 0;
   bool inside = false;
 #if ALONG_WINDOW
   const int tap_step = (int)p.tap_step[1];
@@ -69,26 +75,29 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define PLACE                                                                                            \
   const int y = y0 + r * (int)p.tap_step[0];                                                             \
   inside = (uint)y < (uint)p.rows;                                                                       \
-  from = source + s * p.source_channel + (inside ? (long)y * p.source_row : 0) + x0 * p.source_column;
+  from = s * p.source_channel + (inside ? (long)y * p.source_row : 0) + x0 * p.source_column;
 #else
   const long term_step = p.source_channel;
 #define PLACE                                                                                            \
   const int y = y0 + r * (int)p.tap_step[0], x = x0 + s * (int)p.tap_step[1];                            \
   inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;                                          \
-  from = source + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);
+  from = inside ? (long)y * p.source_row + (long)x * p.source_column : 0;
 #endif
 #define TAP                                                                                              \
   {                                                                                                      \
     PLACE                                                                                                \
-    from += (c + own) * term_step;                                                                       \
     const long tap = phase.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
-    packed = weight + (tap * channels + c) * p.padded_m;                                                 \
+    packed = (tap * channels + c) * p.padded_m;                                                          \
   }
   raw4 ra[LA];
 #if SOURCE_LAST
   raw4 rb[LB / 4];
 #define LOAD_B \
-  UNROLL for (int i = 0; i < LB / 4; ++i) rb[i] = inside ? ((__global const raw4 *)from)[i] : (raw4)(0);
+  UNROLL for (int i = 0; i < LB / 4; ++i) {                                         \
+    const long at = from + (c + own) * term_step + 4 * i;                           \
+    const raw4 v = *(__global const raw4 *)(source + (inside ? at : 0));            \
+    rb[i] = inside ? v : (raw4)(0);                                                 \
+  }
 #define STORE_B(b)                                                                  \
   UNROLL for (int i = 0; i < LB / 4; ++i) {                                         \
     const float4 v = CAT(unpack4_, TYPE)(rb[i]);                                    \
@@ -105,16 +114,21 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #else
 #define EXISTS(i) inside
 #endif
-#define LOAD_B UNROLL for (int i = 0; i < LB; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
+#define LOAD_B                                                                      \
+  UNROLL for (int i = 0; i < LB; ++i) {                                             \
+    const long at = from + (c + own) * term_step + i * term_step;                   \
+    const raw v = source[EXISTS(i) ? at : 0];                                       \
+    rb[i] = EXISTS(i) ? v : (raw)0;                                                 \
+  }
 #define STORE_B(b) UNROLL for (int i = 0; i < LB; ++i) Bs[b][own + i][bn] = CAT(unpack1_, TYPE)(rb[i]);
 #endif
   // Loads a step's numbers, and goes on to the next one.
 #define LOAD_STEP(step)                                                                                  \
   {                                                                                                      \
-    UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m);\
+    UNROLL for (int i = 0; i < LA; ++i)                                                                  \
+      ra[i] = *(__global const raw4 *)(weight + packed + i * A_STEP * p.padded_m);                       \
     LOAD_B                                                                                               \
     c += BK;                                                                                             \
-    from += BK * term_step;                                                                              \
     packed += BK * p.padded_m;                                                                           \
     if (c == channels) {                                                                                 \
       c = 0;                                                                                             \

@@ -16,7 +16,7 @@ __kernel void transpose_gpu(__global void *out_base, ulong out_offset, __global 
   __global STYPE(TYPE) *out = AT(TYPE, out_base, out_offset);
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset);
   long rest = get_group_id(2);
-  for (int k = 2; k < p.rank; ++k) {
+  EACH_AXIS(k, 2, p.rank, POINTWISE_RANK) {
     const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
     rest = next;
     out += at * p.strides[0][k];

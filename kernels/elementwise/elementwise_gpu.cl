@@ -57,8 +57,7 @@
 // Moves all pointers to a line of the loop nest, one of all dimensions but the inner one.
 #define MOVE_TO_LINE(line)                              \
   INDEX rest = line;                                    \
-  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {     \
-    if (k >= p.rank) break;                             \
+  EACH_AXIS(k, 1, p.rank, POINTWISE_RANK) {             \
     const INDEX size = p.sizes[k], next = rest / size;  \
     const long at = rest - next * size;                 \
     rest = next;                                        \
@@ -133,8 +132,7 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   INDEX rest = get_global_id(0);
   long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
   if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
-  UNROLL for (int k = 0; k < POINTWISE_RANK; ++k) {
-    if (k >= p.rank) break;
+  EACH_AXIS(k, 0, p.rank, POINTWISE_RANK) {
     const INDEX size = p.sizes[k], next = rest / size;
     const long at = rest - next * size;
     rest = next;

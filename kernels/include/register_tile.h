@@ -2,11 +2,19 @@
 // TM x TN results in the registers of each work-item. The work-items of a run of 32 have LX places along the
 // columns and LY along the rows, each of vectors of four that are 4 * LX or 4 * LY apart. Operands under way
 // stay as they are in memory, in few registers, until they are stored to local memory. Needs types.h, TM, TN;
-// BK is 8 unless a launch says otherwise.
+// BK is 8 unless a launch says otherwise. STEPS_AT_ONCE, of the device: how many of a tile's steps the loop
+// over them is unrolled by, where all would be too many.
 #ifndef OCLTENSOR_REGISTER_TILE_H
 #define OCLTENSOR_REGISTER_TILE_H
 #ifndef BK
 #define BK 8
+#endif
+#ifdef STEPS_AT_ONCE
+#define PRAGMA_(text) _Pragma(#text)
+#define PRAGMA(text) PRAGMA_(text)
+#define UNROLL_STEPS PRAGMA(unroll STEPS_AT_ONCE)
+#else
+#define UNROLL_STEPS UNROLL
 #endif
 #define LX 8
 #define LY (32 / LX)
@@ -49,7 +57,7 @@ INLINE float4 unpack4_bf16(uint2 v) {
 // a0b2 ...), so that every product shares an operand with the one before it: reading three new operands takes
 // NVIDIA's register file one more cycle. This order alone gained 9 %.
 #define MULTIPLY_TILES(A_LINE, B_LINE, mrow, ncol, acc)                               \
-  UNROLL for (int k = 0; k < BK; ++k) {                                               \
+  UNROLL_STEPS for (int k = 0; k < BK; ++k) {                                         \
     float4 a_[TM / 4], b_[TN / 4];                                                    \
     UNROLL for (int i = 0; i < TM / 4; ++i)                                           \
       a_[i] = *(__local const float4 *)&A_LINE(k)[(mrow) + i * 4 * LY];               \

@@ -22,6 +22,13 @@
 #define CAT(a, b) CAT_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("unroll")
+// Over axes `first` to `rank` - 1 of at most `most`, whose sizes and strides are in a structure. Compilers
+// that copy structures which a variable indexes to each work-item's memory want constant indices.
+#if COPIES_STRUCTURES
+#define EACH_AXIS(k, first, rank, most) UNROLL for (int k = (first); k < (most); ++k) if (k < (rank))
+#else
+#define EACH_AXIS(k, first, rank, most) UNROLL for (int k = (first); k < (most) && k < (rank); ++k)
+#endif
 // For loops that take little time to run, but much to compile: neither unrolled nor vectorised.
 #ifdef __clang__
 #define ROLLED _Pragma("clang loop vectorize(disable) interleave(disable) unroll(disable)")

@@ -95,7 +95,7 @@ GROUP __kernel void indexed(__global void *direct_base, ulong direct_offset, __g
   INDEX rest = get_global_id(0);
   long d = p.first[0], a = p.first[1], x = p.first[2];
   if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
-  for (int k = 0; k < p.rank; ++k) {
+  EACH_AXIS(k, 0, p.rank, INDEXED_RANK) {
     const INDEX size = p.sizes[k], next = rest / size;
     const long at = rest - next * size;
     rest = next;

@@ -21,8 +21,7 @@ INLINE Offsets element(const Offsets start, INDEX q, const ReduceParams p) {
   at.d += (long)q * p.strides[3][0];
 #else
   INDEX rest = q;
-  UNROLL for (int k = 0; k < REDUCE_RANK; ++k) {
-    if (k >= p.rank) break;
+  EACH_AXIS(k, 0, p.rank, REDUCE_RANK) {
     const INDEX next = rest / (INDEX)p.sizes[k];
     const long i = rest - next * (INDEX)p.sizes[k];
     rest = next;

@@ -1,15 +1,17 @@
 // The smallest of the most frequent elements of sorted rows, and its last position; a NaN equals no other
 // element. On CPU drivers a work-item takes a row, on GPUs a work-group, each of whose items takes the runs
-// that begin in its slice.
+// that begin in its slice. Elements are read as in[first + i]: loops over a pointer to the row, or over places
+// in all rows, end Intel's compiler (IGC 1.0.12504).
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"
 
 #define IN AT_BYTES(const WORD, in_base, in_offset)
+#define KEY(i) key_of(in[first + (i)])
 #if ELEMENT == FLOAT
-#define ARE_EQUAL(a, b) (key_of(a) == key_of(b) && key_of(a) != ALL_BITS)
+#define ARE_EQUAL(i, k) (KEY(i) == KEY(k) && KEY(i) != ALL_BITS)
 #else
-#define ARE_EQUAL(a, b) (key_of(a) == key_of(b))
+#define ARE_EQUAL(i, k) (KEY(i) == KEY(k))
 #endif
 #if CPU_STYLE
 #define ID 0
@@ -29,13 +31,14 @@ GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global
   __local long lengths[GROUP_SIZE], lasts[GROUP_SIZE];
 #endif
   FOR_ROWS {
-    __global const WORD *in = IN + row * p.length;
+    __global const WORD *in = IN;
+    const long first = row * p.length;
     const long slice = (p.length + ITEMS - 1) / ITEMS, high = min((long)p.length, (ID + 1) * slice);
     long begin = ID * slice, length = 0, last = 0;
-    while (begin > 0 && begin < high && ARE_EQUAL(in[begin - 1], in[begin])) ++begin;
+    while (begin > 0 && begin < high && ARE_EQUAL(begin - 1, begin)) ++begin;
     while (begin < high) {
       long end = begin + 1;
-      while (end < p.length && ARE_EQUAL(in[begin], in[end])) ++end;
+      while (end < p.length && ARE_EQUAL(begin, end)) ++end;
       if (end - begin > length) {
         length = end - begin;
         last = end - 1;
@@ -54,9 +57,9 @@ GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global
         }
 #endif
     if (ID == 0) {
-      AT_BYTES(WORD, value_base, value_offset)[row] = in[last];
+      AT_BYTES(WORD, value_base, value_offset)[row] = in[first + last];
       AT(i64, index_base, index_offset)[row] =
-          AT_CONST(i64, position_base, position_offset)[row * p.length + last];
+          AT_CONST(i64, position_base, position_offset)[first + last];
     }
   }
 }

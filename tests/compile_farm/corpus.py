@@ -22,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Kernels of which the kit makes hundreds that differ in one expression: so many of each source.
 MOST_OF_KIT = 8
 MOST_OF_QUICK = 3  # of all that the gate compiles
+OF_DEVICE = ("COPIES_STRUCTURES", "STEPS_AT_ONCE")  # defines that all its programs have
 POCL = pathlib.Path("/etc/OpenCL/vendors/pocl.icd")
 KIT = ("--quick", "--cases", "1", "--check", "^$", "--dtype")
 KIT_DTYPES = "float32,int64"
@@ -70,7 +71,8 @@ def described(path: pathlib.Path) -> tuple[str, str]:
     """The source's name and its defines, of a program as the plugin puts it together."""
     head, _, rest = path.read_text(errors="replace").partition('#line 1 "')
     defines = re.findall(r"(?m)^#define (\S+) ?(.*)$", head)
-    form = ",".join(f"{name}={value.strip()}" for name, value in sorted(defines))
+    own = sorted(d for d in defines if d[0] not in OF_DEVICE)
+    form = ",".join(f"{name}={value.strip()}" for name, value in own)
     return rest.partition('"')[0] or "custom", form
 
 

@@ -11,9 +11,10 @@ namespace ocltensor::opencl::attention {
 namespace {
 
 // Values of kernels/include/attention_tiles.h.
-constexpr int64_t kKeys = 64;       // at once
-constexpr int64_t kLeastRows = 64;  // of a work-group
-constexpr int64_t kVector = 4;      // elements that kernels read at once
+constexpr int64_t kKeys = 64;         // at once
+constexpr int64_t kLeastRows = 64;    // of a work-group
+constexpr int64_t kVector = 4;        // elements that kernels read at once
+constexpr uint32_t kRegisters = 160;  // of an item: with Intel's 128, scores and sums are in memory
 
 // How kernels are specialised for the width of heads.
 struct Form {
@@ -27,10 +28,12 @@ struct Form {
   }
 };
 constexpr std::array<Form, 3> kForms{{{32, 64, 64}, {64, 64, 64}, {128, 64, 128}}};
+// For compilers that reorder reads of local memory: half of the scores and sums an item.
+constexpr std::array<Form, 3> kHalfForms{{{32, 64, 64}, {64, 64, 128}, {128, 64, 128}}};
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {
   if (p.type != DType::Float32) return "not computed in float32";
-  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+  if (call.caps().item_registers < kRegisters) return "a work-item has too few registers";
   if (p.depth % kVector != 0 || p.width % kVector != 0) return "heads are no multiples of 4 wide";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 2 * kKeys;
   if (std::max(p.queries, p.keys) > kMost ||
@@ -44,7 +47,7 @@ Planned<Form> plan_forward(const OpCall& call, const FusedProblem& p) {
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (p.width > 1 && p.outs[0].strides[3] != 1)
     return "the columns of the result are not neighbours";
-  for (const Form& form : kForms) {
+  for (const Form& form : call.caps().steps_at_once == 0 ? kForms : kHalfForms) {
     if (form.depth < p.width) continue;
     if (call.caps().max_work_group_size < form.items) return "work-groups are too small";
     if (call.caps().local_memory < static_cast<uint64_t>(form.local_memory()))

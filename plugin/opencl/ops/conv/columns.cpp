@@ -53,7 +53,7 @@ struct Shape {
 };
 
 const char* refuse(const OpCall& call, const Problem& p) {
-  if (!call.caps().register_tiles) return "the device has no fast products";
+  if (!call.caps().register_tiles()) return "the device has no fast products";
   const ConvParams& g = p.params;
   const Shape s(p);
   if (g.groups > kMostGroups) return "many groups";

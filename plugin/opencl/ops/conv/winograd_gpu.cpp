@@ -229,7 +229,7 @@ int64_t images_of_pass(const Problem& p) {
 
 const char* refuse(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_phases(p)) return reason;
-  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+  if (!call.caps().register_tiles()) return "the device keeps no tiles in registers";
   const ConvParams& g = p.params;
   if (g.groups != 1) return "several groups";
   for (size_t d = 1; d < 3; ++d)

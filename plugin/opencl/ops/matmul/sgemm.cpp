@@ -73,7 +73,7 @@ const char* refuse_size(const OpCall& call, const Tile& t) {
 
 template <const Tile& tile>
 const char* refuse_tiles(const OpCall& call, const Problem& p) {
-  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+  if (!call.caps().register_tiles()) return "the device keeps no tiles in registers";
   if (const char* reason = refuse_form(p)) return reason;
   return refuse_size(call, tile);
 }
@@ -199,14 +199,14 @@ Planned<GpuTileChoice> plan_any_tiles(const OpCall& call, const Problem& p,
                                       const Configuration& c) {
   if (const char* reason = refuse_form(p)) return reason;
   if (c.empty()) {
-    if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+    if (!call.caps().register_tiles()) return "the device keeps no tiles in registers";
     return choose_gpu_tile(call.caps(), p, allows_split(call, p.dtype));
   }
   if (c.size() != 6) return "it has six sizes";
   const Tile tile{c[0], c[1], c[2], c[3], c[4]};
   if (!is_legal(tile)) return "no such tile";
   constexpr int64_t kFew = 16;  // results of a work-item
-  if (!call.caps().register_tiles && tile.item_m * tile.item_n > kFew)
+  if (!call.caps().register_tiles() && tile.item_m * tile.item_n > kFew)
     return "the device keeps no tiles in registers";
   if (const char* reason = refuse_size(call, tile)) return reason;
   if (c[5] == 1) return GpuTileChoice{tile, {}};
@@ -277,7 +277,7 @@ Planned<Tile> plan_grouped(const OpCall& call, const GroupedProblem& p) {
   share.k = std::max<int64_t>(share.k, 1);
   Planned<GpuTileChoice> choice = choose_gpu_tile(call.caps(), share, false);
   if (choice.reason() != nullptr) return choice.reason();
-  return call.caps().register_tiles ? choice.plan().tile : kTiny;
+  return call.caps().register_tiles() ? choice.plan().tile : kTiny;
 }
 void run_grouped(const OpCall& call, const GroupedProblem& p, const Tile& tile) {
   launch_tiles(call, p.product, {.tile = tile, .grouped = &p});

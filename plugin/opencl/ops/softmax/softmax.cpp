@@ -144,7 +144,7 @@ Planned<WholeRows> plan_whole_rows(const OpCall& call, const SoftmaxProblem& p) 
   constexpr int64_t kMostHeld = 8;  // 32 registers, of the 64 that so many items have on most GPUs
   constexpr int64_t kBytes = 16;
   const Capabilities& caps = call.caps();
-  if (!caps.register_tiles) return "the device keeps no tiles in registers";
+  if (!caps.register_tiles()) return "the device keeps no tiles in registers";
   if (p.shape.inner != 1) return "rows are not contiguous";
   if (p.shape.n <= reduce::group_size(caps) * kHeld) return "rows fit fewer work-items' registers";
   if (p.shape.outer < static_cast<int64_t>(caps.compute_units)) return "too few rows";

@@ -70,6 +70,22 @@ constexpr DriverFact kDriverFacts[] = {
     {"Portable Computing Language", "",
      "PoCL 3.1: a kernel is compiled by itself and in both functions that start its work-groups",
      [](Capabilities& c) { c.outlined_kernels = true; }},
+    {"AMD Accelerated Parallel Processing", "",
+     "clang 15 and 22 for gfx906, gfx1030, gfx1100 read all of local memory before a loop that is "
+     "unrolled wholly, and spill 100 to 500 registers: ./run compile-farm",
+     [](Capabilities& c) { c.steps_at_once = 4; }},
+    {"AMD Accelerated Parallel Processing", "",
+     "clang 15, as in ROCm 5: 272 to 528 bytes an item of attention's masks and strided copies",
+     [](Capabilities& c) { c.copies_structures = true; }},
+    {"Intel(R) OpenCL", "", "IGC 1.0.12504: up to 512 bytes an item of the same kernels",
+     [](Capabilities& c) { c.copies_structures = true; }},
+    {"Intel(R) OpenCL", "",
+     "Intel's Programmer's Reference Manuals: 128 registers of 32 bytes a thread, of 8 work-items "
+     "or more; ./run compile-farm shows tiles of 128 sums in memory",
+     [](Capabilities& c) { c.item_registers = 128; }},
+    {"rusticl", "Intel", "the same GPUs", [](Capabilities& c) { c.item_registers = 128; }},
+    {"rusticl", "AMD", "radeonsi's compiler is LLVM's, too",
+     [](Capabilities& c) { c.steps_at_once = 4; }},
     {"rusticl", "", "Mesa 22.3 answers CL_INVALID_ARG_SIZE to every structure passed by value",
      [](Capabilities& c) { c.structs_by_value = false; }},
     {"rusticl", "", "Mesa 22.3 answers 0 to every question for a command's times",
@@ -82,7 +98,7 @@ constexpr DriverFact kDriverFacts[] = {
      "Mesa 22.3: a product of 512 takes 6.2 s by tiles in registers, which it keeps in memory, 1.0 "
      "s "
      "without",
-     [](Capabilities& c) { c.register_tiles = false; }},
+     [](Capabilities& c) { c.item_registers = 16; }},
 };
 
 bool contains(const std::string& haystack, const char* needle) {

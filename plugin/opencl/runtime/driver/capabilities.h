@@ -27,7 +27,8 @@ struct Capabilities {
   uint64_t local_memory = 0;       // of a work-group
   uint64_t unit_local_memory = 0;  // that work-groups of a compute unit share; 0: not known
   bool fp64 = false;
-  bool register_tiles = true;  // a work-item can keep tens of numbers in registers
+  uint32_t item_registers = 255;  // of 32 bits, of a work-item, as far as it is known
+  uint32_t steps_at_once = 0;     // of a tile in local memory that loops are unrolled by; 0: all
   bool fp16_arithmetic = false;
   bool subgroups = false;
   bool int64_atomics = false;
@@ -39,6 +40,7 @@ struct Capabilities {
   KernelStyle style = KernelStyle::Gpu;
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool structs_by_value = true;      // kernel parameters may be structures
+  bool copies_structures = false;    // to each work-item's memory, where a variable indexes them
   bool timestamps = true;            // profiling queues stamp their commands
   bool finish_waits = true;          // clFinish waits for all commands of its queue
   bool launch_thread = false;        // streams submit launches by threads of their own
@@ -63,6 +65,9 @@ struct Capabilities {
   std::vector<const char*> hidden;  // extensions that programs shall not see
   bool is_capped = false;  // launches beyond the limits are refused here, as the driver would not
   bool local_memory_capped = false;  // else the driver decides, which may take more than it reports
+
+  // Whether a work-item keeps tens of numbers in registers.
+  bool register_tiles() const { return item_registers >= 64; }
 
   // What a cached binary depends on besides source and options.
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }

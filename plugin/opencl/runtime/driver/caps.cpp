@@ -28,7 +28,7 @@ constexpr Field kFields[] = {
     {Cap::ExactDivision, &Capabilities::exact_division},
     {Cap::UnifiedMemory, &Capabilities::unified_memory},
     {Cap::HostAddresses, &Capabilities::host_addresses},
-    {Cap::RegisterTiles, &Capabilities::register_tiles},
+    {Cap::ItemRegisters, &Capabilities::item_registers},
     {Cap::StructsByValue, &Capabilities::structs_by_value},
     {Cap::Timestamps, &Capabilities::timestamps},
     {Cap::ComputeUnits, &Capabilities::compute_units},

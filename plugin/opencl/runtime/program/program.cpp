@@ -226,7 +226,12 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
   const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
   const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
-  Text text{outline + std::string(style) + defines + expand(source), caps_.build_options};
+  std::string compiler;  // what it wants
+  if (caps_.steps_at_once != 0)
+    compiler = fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
+  if (caps_.copies_structures) compiler += "#define COPIES_STRUCTURES 1\n";
+  Text text{outline + std::string(style) + compiler + defines + expand(source),
+            caps_.build_options};
   text.source = without_hidden(caps_, text.source);
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
   if (config::get_bool(config::Knob::FastMath))
