@@ -1,7 +1,7 @@
 // The smallest of the most frequent elements of sorted rows, and its last position; a NaN equals no other
 // element. On CPU drivers a work-item takes a row, on GPUs a work-group, each of whose items takes the runs
-// that begin in its slice. Elements are read as in[first + i]: loops over a pointer to the row, or over places
-// in all rows, end Intel's compiler (IGC 1.0.12504).
+// that begin in its slice. Elements are read as in[first + i]: loops over a pointer to the row, or over
+// places in all rows, end Intel's compiler (IGC 1.0.12504).
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"
