@@ -16,13 +16,11 @@ INLINE long place_of(const AttentionParams p, long row) {
 // The mask's offset for a row, and how many keys the row sees.
 INLINE long mask_offset_of(const AttentionParams p, long row) {
   long rest = p.first_matrix + row / p.queries, offset = query_of(p, row) * p.mask_row;
-  // Unrolled: a variable index has many compilers copy all of `p` to each work-item's memory.
-  UNROLL for (int d = ATTENTION_BATCH_RANK - 1; d >= 0; --d)
-    if (d < p.rank) {
-      const long next = rest / p.batch[d];
-      offset += (rest - next * p.batch[d]) * p.mask_strides[d];
-      rest = next;
-    }
+  EACH_AXIS_BACK(d, p.rank, ATTENTION_BATCH_RANK) {
+    const long next = rest / p.batch[d];
+    offset += (rest - next * p.batch[d]) * p.mask_strides[d];
+    rest = next;
+  }
   return offset;
 }
 INLINE long seen(const AttentionParams p, long row) {

@@ -26,8 +26,10 @@
 // that copy structures which a variable indexes to each work-item's memory want constant indices.
 #if COPIES_STRUCTURES
 #define EACH_AXIS(k, first, rank, most) UNROLL for (int k = (first); k < (most); ++k) if (k < (rank))
+#define EACH_AXIS_BACK(k, rank, most) UNROLL for (int k = (most) - 1; k >= 0; --k) if (k < (rank))
 #else
 #define EACH_AXIS(k, first, rank, most) UNROLL for (int k = (first); k < (most) && k < (rank); ++k)
+#define EACH_AXIS_BACK(k, rank, most) for (int k = (rank) - 1; k >= 0; --k)
 #endif
 // For loops that take little time to run, but much to compile: neither unrolled nor vectorised.
 #ifdef __clang__

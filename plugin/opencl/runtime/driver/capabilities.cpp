@@ -78,11 +78,13 @@ constexpr DriverFact kDriverFacts[] = {
      "clang 15, as in ROCm 5: 272 to 528 bytes an item of attention's masks and strided copies",
      [](Capabilities& c) { c.copies_structures = true; }},
     {"Intel(R) OpenCL", "", "IGC 1.0.12504: up to 512 bytes an item of the same kernels",
-     [](Capabilities& c) { c.copies_structures = true; }},
+     [](Capabilities& c) { c.copies_structures = (c.type & CL_DEVICE_TYPE_GPU) != 0; }},
     {"Intel(R) OpenCL", "",
      "Intel's Programmer's Reference Manuals: 128 registers of 32 bytes a thread, of 8 work-items "
      "or more; ./run compile-farm shows tiles of 128 sums in memory",
-     [](Capabilities& c) { c.item_registers = 128; }},
+     [](Capabilities& c) {
+       if ((c.type & CL_DEVICE_TYPE_GPU) != 0) c.item_registers = 128;  // not their CPU runtime
+     }},
     {"rusticl", "Intel", "the same GPUs", [](Capabilities& c) { c.item_registers = 128; }},
     {"rusticl", "AMD", "radeonsi's compiler is LLVM's, too",
      [](Capabilities& c) { c.steps_at_once = 4; }},
