@@ -53,6 +53,9 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 
 // On GPUs the items of a group share a row; CPU_STYLE: an item takes per_item rows. BF16_PARTS: both results
 // are written as in scores_weights.cl.
+#if !CPU_STYLE
+__attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+#endif
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base,
                         ulong grad_offset, __global const void *mask_base, ulong mask_offset,
                         __global const void *sums_base, ulong sums_offset, __global const void *deltas_base,

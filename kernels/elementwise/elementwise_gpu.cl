@@ -110,6 +110,7 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
 #ifdef LINES
   // The line is found once for all of them.
   const INDEX parts = (n + 4 * step - 1) / (4 * step), line = (INDEX)get_group_id(0) / parts;
+  if (line >= (INDEX)p.rows) return;
   const INDEX i = ((INDEX)get_group_id(0) - line * parts) * step * 4 + get_local_id(0);
   MOVE_TO_LINE(line)
 #else

@@ -11,6 +11,8 @@
 #else
 #define ROW ((long)get_global_id(0) / PANEL)
 #define LANE ((int)get_local_id(0))
+#undef GROUP
+#define GROUP __attribute__((reqd_work_group_size(PANEL, 1, 1)))
 #define SHARERS PANEL
 #endif
 #endif

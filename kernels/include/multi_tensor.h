@@ -1,4 +1,4 @@
-// Loops over the chunks of a list of tensors. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING.
+// Loops over the chunks of a list of tensors. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING, SPAN.
 //   ITEMS __kernel void name(TENSOR_LISTS, const MultiTensorParams p) { CHUNKS_OF_ITEM { LOCATE ... } }
 // The body has: `record` of the tensor, its elements `start` .. `end`, and `chunk`. On CPU drivers an item
 // takes a run of chunks; on GPUs a work-group takes one.
@@ -9,8 +9,10 @@
 #define VECTORS
 #endif
 #define ITEMS ONE_ITEM
-#else
+#elif !defined(SPAN)  // a program whose chunks are not launched
 #define ITEMS
+#else
+#define ITEMS __attribute__((reqd_work_group_size(SPAN, 1, 1)))
 #endif
 #ifdef EXPRESSION
 #include "pointwise_formula.h"

@@ -66,9 +66,9 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
 
 // Writes the ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`.
 // `order` has room for the order of each matrix's rows.
-GROUP __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base,
-                                ulong b_offset, __global const void *pivot_base, ulong pivot_offset,
-                                const LinalgParams p) {
+ONE_ITEM __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base,
+                                   ulong b_offset, __global const void *pivot_base, ulong pivot_offset,
+                                   const LinalgParams p) {
   const long m = get_global_id(0);
   __global int *order = AT(i32, order_base, order_offset) + m * p.rows;
   __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch;

@@ -8,6 +8,9 @@
 
 #define DEPTH 8  // pieces that are loaded at once
 
+#if LANES > 1
+__attribute__((reqd_work_group_size(LANES, 1, 1)))
+#endif
 __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *sums_base,
                                 ulong sums_offset, __global const void *s_base, ulong s_offset,
                                 __global const void *word_base, ulong word_offset, uint stop, int pieces,

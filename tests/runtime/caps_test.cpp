@@ -40,6 +40,14 @@ TEST(Caps, AProfileLowersWhatTheDeviceHas) {
   EXPECT_THAT(all.text, HasSubstr("features 0 group 128 local 32768"));
 }
 
+// The kernels of GPUs for the smallest of operators are launched with more items.
+TEST(Caps, LaunchesFitTheLimitOfTheirKernel) {
+  const Outcome o =
+      probe("add", "OCLTENSOR_KERNEL_STYLE=gpu OCLTENSOR_CAPS=work_group=256,kernel_work_group=32");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("right"));
+}
+
 TEST(Caps, WhatWouldRaiseIsRefusedWithWhatTheDeviceHas) {
   const Outcome o = probe("reason", "OCLTENSOR_CAPS=local_memory=1024G");
   EXPECT_THAT(o.text, AllOf(HasSubstr("devices 0"), HasSubstr("a device is refused"),

@@ -47,9 +47,10 @@ class Ctc {
     return memory;
   }
 
-  Defines defines() const {
+  Defines defines(const Division& division) const {
     Defines d;
     d.type(define::A, probs_.dtype()).type(define::TARGET, targets_.dtype());
+    d.set(define::GROUP_SIZE, division.local[0]);
     return d;
   }
   CtcParams params(int64_t pieces, const Division& division) const {
@@ -89,7 +90,7 @@ void run_forward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Contiguous probs(call, ctc.probs()), targets(call, ctc.targets());
   ContiguousOutput loss(call, call.out(0)), alphas(call, call.out(1));
   const Division division = divide(call, ctc.p.samples, ctc.p.places);
-  call.launch(kernels::loss::ctc::forward, ctc.defines(),
+  call.launch(kernels::loss::ctc::forward, ctc.defines(division),
               {.loss = loss.view(),
                .alpha = alphas.view(),
                .prob = probs.view(),
@@ -113,7 +114,7 @@ void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch betas = call.scratch(numbers * 2);
   const Scratch links = call.scratch(static_cast<uint64_t>(ctc.p.samples * ctc.p.places) * 4);
   const Division by_sample = divide(call, ctc.p.samples, ctc.p.places);
-  call.launch(kernels::loss::ctc::backward, ctc.defines(),
+  call.launch(kernels::loss::ctc::backward, ctc.defines(by_sample),
               {.both = both,
                .beta = betas,
                .link = links,
@@ -127,7 +128,7 @@ void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
   ContiguousOutput out(call, call.out(0));
   const int64_t steps = ctc.p.time * ctc.p.samples;
   const Division by_step = divide(call, steps, ctc.p.classes);
-  call.launch(kernels::loss::ctc::gradient, ctc.defines(),
+  call.launch(kernels::loss::ctc::gradient, ctc.defines(by_step),
               {.out = out.view(),
                .grad = grad.view(),
                .both = both,

@@ -255,11 +255,11 @@ void TensorLists::launch(const Group& group, const Sweep& sweep, const Defines& 
     launch.run({items * local, 1, 1}, {local, 1, 1});
   };
   const int64_t items = by_style(call_, divide_up(p.chunks, p.per_item), p.chunks);
-  if (sweep.whole != nullptr)
-    return run(call_.launch(*sweep.whole, defines, {.b = buffers, .table = table, .p = p}), items);
-  const Scratch partial = call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8);
   Defines all = defines;
   all.set(define::SPAN, span);
+  if (sweep.whole != nullptr)
+    return run(call_.launch(*sweep.whole, all, {.b = buffers, .table = table, .p = p}), items);
+  const Scratch partial = call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8);
   for (const auto& [kernel, count] : {std::pair{sweep.partial, items}, {sweep.finish, p.tensors}})
     run(call_.launch(*kernel, all, {.b = buffers, .table = table, .partial = partial, .p = p}),
         count);

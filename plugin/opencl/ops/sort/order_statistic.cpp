@@ -82,8 +82,10 @@ void run_selection(const OpCall& call, const StatisticProblem& p) {
   const Division items = divide(call.caps(), p.rows.size(0));
   const Division groups{{p.rows.size(0) * group, 1, 1}, {group, 1, 1}};
   const Division division = by_style(call, items, groups);
+  Defines d = defines_for(p);
+  d.set(define::GROUP_SIZE, division.local[0]);
   call.launch(
-          kernels::sort::order_statistic::select_one, defines_for(p),
+          kernels::sort::order_statistic::select_one, d,
           {.value = p.values, .index = p.indices, .in = p.rows, .p = p.params(division.per_item)})
       .run(division.global, division.local);
 }

@@ -22,6 +22,7 @@ struct Capabilities {
   uint32_t compute_units = 1;
   uint32_t clock_mhz = 0;
   uint32_t max_work_group_size = 1;
+  uint32_t kernel_work_group = 0;  // of kernels that declare no size, if OCLTENSOR_CAPS lowers it
   uint64_t global_memory = 0;
   uint64_t largest_allocation = 0;
   uint64_t local_memory = 0;       // of a work-group

@@ -34,6 +34,7 @@ constexpr Field kFields[] = {
     {Cap::ComputeUnits, &Capabilities::compute_units},
     {Cap::ComputeCapability, &Capabilities::compute_capability},
     {Cap::WorkGroup, &Capabilities::max_work_group_size},
+    {Cap::KernelWorkGroup, &Capabilities::kernel_work_group},
     {Cap::LocalMemory, &Capabilities::local_memory},
     {Cap::GlobalMemory, &Capabilities::global_memory},
     {Cap::LargestAllocation, &Capabilities::largest_allocation},
@@ -64,6 +65,7 @@ void apply(Capabilities& c, const CapLimit& limit) {
 void apply_caps(Capabilities& c) {
   const auto limits = parse_caps(config::get_string(config::Knob::Caps));
   const uint64_t reported = c.local_memory;
+  c.kernel_work_group = c.max_work_group_size;
   for (const CapLimit& limit : limits.value()) apply(c, limit);
   if (!config::get_bool(config::Knob::Float64)) apply(c, {Cap::Fp64, 0, true});
   c.host_addresses = c.host_addresses && c.unified_memory;
@@ -77,6 +79,41 @@ std::string without_hidden(const Capabilities& caps, const std::string& source) 
   for (const char* extension : caps.hidden)
     if (source.find(extension) != std::string::npos) lines += fmt::format("#undef {}\n", extension);
   return lines.empty() ? source : lines + "#line 1\n" + source;
+}
+
+namespace {
+
+// 0 if the driver does not answer.
+size_t asked_group(cl_device_id device, cl_kernel kernel) {
+  size_t items = 0;
+  const cl_int code = cl().clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
+                                                    sizeof items, &items, nullptr);
+  return code == CL_SUCCESS ? items : 0;
+}
+
+size_t declared_group(cl_device_id device, cl_kernel kernel) {
+  std::array<size_t, 3> size = {};
+  const cl_int code = cl().clGetKernelWorkGroupInfo(
+      kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof size, size.data(), nullptr);
+  return code == CL_SUCCESS ? size[0] * size[1] * size[2] : 0;
+}
+
+}  // namespace
+
+uint32_t group_limit(const Capabilities& caps, cl_device_id device, cl_kernel kernel) {
+  if (declared_group(device, kernel) != 0) return UINT32_MAX;
+  const size_t asked = asked_group(device, kernel);
+  if (asked == 0) return caps.kernel_work_group;
+  return static_cast<uint32_t>(std::min<size_t>(asked, caps.kernel_work_group));
+}
+
+std::string describe_group(cl_device_id device, cl_kernel kernel,
+                           const std::array<size_t, 3>& local) {
+  const size_t declared = declared_group(device, kernel);
+  return fmt::format("{} work-items in a work-group{}, the kernel's limit is {}",
+                     local[0] * local[1] * local[2],
+                     declared == 0 ? std::string() : fmt::format(" ({} declared)", declared),
+                     asked_group(device, kernel));
 }
 
 std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,

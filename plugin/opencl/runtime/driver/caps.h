@@ -19,4 +19,13 @@ std::string without_hidden(const Capabilities& caps, const std::string& source);
 std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,
                         const std::array<size_t, 3>& local);
 
+// The most work-items of a work-group that the driver gives this kernel: fewer than the device's
+// limit where the kernel's registers are many. No limit for kernels that declare a size, which the
+// driver has promised. Asked once for each kernel: drivers may take long to answer.
+uint32_t group_limit(const Capabilities& caps, cl_device_id device, cl_kernel kernel);
+
+// "256 work-items in a work-group, the kernel's limit is 64": for a driver's refusal.
+std::string describe_group(cl_device_id device, cl_kernel kernel,
+                           const std::array<size_t, 3>& local);
+
 }  // namespace ocltensor::opencl

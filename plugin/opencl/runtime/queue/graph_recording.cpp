@@ -98,7 +98,7 @@ void GraphRecording::add(Kernel& kernel, const Range& range) {
   });
   kernel.forget_arguments();  // of the next launch all are needed again
   check_cl(code, fmt::format("clSetKernelArg ({}, of a recorded graph)", kernel.name()).c_str());
-  graph_->commands.push_back({std::move(own), lasting(kernel.name()), range, {}});
+  graph_->commands.push_back({std::move(own), lasting(kernel.name()), kernel.fitted(range), {}});
   ++graph_->launches;
 }
 

@@ -2,6 +2,7 @@
 // thread's destructor makes no driver call.
 #include "kernel.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "base/thread_owned.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/caps.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/proving.h"
@@ -105,12 +107,26 @@ cl_kernel create(Device& device, const Source& source, const Defines& defines,
   return kernel;
 }
 
+std::unique_ptr<Kernel> make_kernel(Device& device, cl_kernel made, const char* function) {
+  return std::make_unique<Kernel>(made, function, group_limit(device.caps(), device.id(), made));
+}
+
 }  // namespace
 
 void Kernel::make() {
   if (later_->unproven) proving::wait(later_->device, later_->source, later_->defines);
   kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
+  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_.get());
   is_made_.store(true, std::memory_order_release);
+}
+
+Range Kernel::halved(Range range) const {
+  const auto items = [&] { return range.local[0] * range.local[1] * range.local[2]; };
+  while (items() > group_limit_) {
+    size_t& widest = *std::ranges::max_element(range.local);
+    widest = widest % 2 == 0 ? widest / 2 : 1;
+  }
+  return range;
 }
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
@@ -170,7 +186,7 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
   if (is_missing || unproven)
     kernel = std::make_unique<Kernel>(device, source, defines, function, unproven);
   else
-    kernel = std::make_unique<Kernel>(create(device, source, defines, function), function);
+    kernel = make_kernel(device, create(device, source, defines, function), function);
   return *((*borrowed)[Key{&device, owner, &source, function, defines}] = std::move(kernel));
 }
 

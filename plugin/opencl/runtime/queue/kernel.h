@@ -25,8 +25,12 @@ namespace ocltensor::opencl {
 
 class Kernel {
  public:
-  Kernel(cl_kernel kernel, const char* name)
-      : kernel_(kernel), name_(name), is_unready_(kernel == nullptr) {}
+  // `group_limit` as group_limit() of caps.h; without it launches are left as they are.
+  Kernel(cl_kernel kernel, const char* name, uint32_t group_limit = UINT32_MAX)
+      : kernel_(kernel),
+        name_(name),
+        is_unready_(kernel == nullptr),
+        group_limit_(group_limit) {}
   // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
   // records of a launch thread, where make() is called before the first one is submitted.
   Kernel(Device& device, const Source& source, const Defines& defines, const char* name,
@@ -40,6 +44,15 @@ class Kernel {
   // launched.
   bool is_unready() const { return is_unready_; }
   const char* name() const { return name_; }
+
+  // The range in work-groups that the driver gives this kernel, which must have been made: those
+  // that are too large are halved, so that they go on dividing the number of work-items.
+  Range fitted(const Range& range) const {
+    const size_t items = range.local[0] * range.local[1] * range.local[2];
+    if (items <= group_limit_) [[likely]]
+      return range;
+    return halved(range);
+  }
 
   // Kept until the next launch passes it to the driver. `value` null: `bytes` of local memory.
   void set_arg(uint32_t index, size_t bytes, const void* value) {
@@ -79,6 +92,8 @@ class Kernel {
   bool is_of(uint64_t epoch) const { return epoch == epoch_; }
 
  private:
+  Range halved(Range range) const;
+
   static constexpr uint32_t kRemembered = 24;
   struct Remembered {
     uint32_t bytes = 0;  // 0: never set
@@ -93,6 +108,7 @@ class Kernel {
   Handle<cl_kernel> kernel_;
   const char* name_;
   const bool is_unready_ = false;
+  uint32_t group_limit_ = UINT32_MAX;
   const std::unique_ptr<const Later> later_;
   std::atomic<bool> is_made_{false};
   std::array<Remembered, kRemembered> remembered_{};

@@ -117,7 +117,7 @@ cl_int Stream::enqueue(Command& command, std::string& call) {
     if (kernel.is_pending()) kernel.make();
   }
   if (const cl_int code = kernel.apply(command.changes, call); code != CL_SUCCESS) return code;
-  return enqueue(kernel.get(), kernel.name(), command.range, event, call);
+  return enqueue(kernel.get(), kernel.name(), kernel.fitted(command.range), event, call);
 }
 
 cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
@@ -133,7 +133,10 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
   cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
                                             range.global.data(), local, 0, nullptr, event);
   if (code != CL_SUCCESS) [[unlikely]] {
-    call = fmt::format("clEnqueueNDRangeKernel ({})", name);
+    call = fmt::format("clEnqueueNDRangeKernel ({}{})", name,
+                       code == CL_INVALID_WORK_GROUP_SIZE && local != nullptr
+                           ? ": " + describe_group(device_.id(), kernel, range.local)
+                           : std::string());
     return code;
   }
   const char* what = nullptr;
