@@ -48,6 +48,16 @@ TEST(Caps, LaunchesFitTheLimitOfTheirKernel) {
   EXPECT_THAT(o.text, HasSubstr("right"));
 }
 
+// And a driver that says so, and refuses what is larger.
+TEST(Caps, LaunchesFitWhatTheDriverSaysOfTheirKernel) {
+  for (const char* mode : {"add", "convolve"}) {
+    const Outcome o = probe(
+        mode, "OPENCL_LAYERS=" POOR_DRIVER " KERNEL_WORK_GROUP=32 OCLTENSOR_KERNEL_STYLE=gpu");
+    EXPECT_EQ(o.code, 0) << o.text;
+    EXPECT_THAT(o.text, HasSubstr("right"));
+  }
+}
+
 TEST(Caps, WhatWouldRaiseIsRefusedWithWhatTheDeviceHas) {
   const Outcome o = probe("reason", "OCLTENSOR_CAPS=local_memory=1024G");
   EXPECT_THAT(o.text, AllOf(HasSubstr("devices 0"), HasSubstr("a device is refused"),

@@ -55,7 +55,7 @@ class Folder {
   std::vector<fs::path> entries() const {
     std::vector<fs::path> list;
     for (const auto& e : fs::directory_iterator(path_ + "/cache"))
-      if (e.path().filename() != "building.lock") list.push_back(e.path());
+      if (e.path().stem() != "building") list.push_back(e.path());  // a lock, and marks
     return list;
   }
 

@@ -14,13 +14,17 @@
 //   probe left FILE    starts a trace and ends without stopping it
 //   probe caps         prints what the device has, and what happens to launches and allocations
 //                      beyond 256 work-items, 32 KiB of local memory and 64 MiB
+//   probe convolve     a convolution beside that of the device `cpu`
 //   probe settings     switches the profiler's two settings on and off at run time
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -166,6 +170,37 @@ int interrupt(bool own_handler) {
   return 1;
 }
 
+float largest_difference(const ot::Tensor& a, const ot::Tensor& b) {
+  const auto x = a.to_vector<float>(), y = b.to_vector<float>();
+  float most = x.size() == y.size() ? 0.0f : 1e30f;
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+    most = std::isnan(x[i]) ? 1e30f : std::max(most, std::abs(x[i] - y[i]));
+  return most;
+}
+
+// Numbers that float32 adds up exactly, whatever the order.
+ot::Tensor small_integers(const std::vector<int64_t>& sizes, int64_t factor) {
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    values[static_cast<size_t>(i)] = static_cast<float>(i * factor % 17 - 8);
+  return ot::tensor(values, sizes);
+}
+
+int convolve() {
+  const ot::Tensor x = small_integers({2, 16, 20, 24}, 5), w = small_integers({32, 16, 3, 3}, 7);
+  float most = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto on = [&](const char* device) {
+      return ot::conv2d(x.to(ot::Device(device)), w.to(ot::Device(device)), {}, {1}, {1});
+    };
+    most = std::max(most, largest_difference(on("ocl"), on("cpu")));
+  }
+  fmt::print("{}, builds {}\n", most == 0 ? "right" : "WRONG", ot::counters("ocl").program_builds);
+  return most == 0 ? 0 : 1;
+}
+
 int settings() {
   (void)several_operators();
   ot::set_setting("OCLTENSOR_TRACE_SIGNPOSTS", "all_intervals");
@@ -247,6 +282,7 @@ int main(int argc, char** argv) {
     if (mode == "handler") return interrupt(true);
     if (mode == "settings") return settings();
     if (mode == "caps") return caps();
+    if (mode == "convolve") return convolve();
     if (mode == "left" && argc > 2) {
       ot::profiler::start("interval", false, argv[2]);
       return several_operators().size() == 100 ? 0 : 1;
@@ -262,6 +298,6 @@ int main(int argc, char** argv) {
   fmt::print(
       stderr,
       "usage: probe add|fork|live|threads|reason|devices|capture FILE|capture-fork FILE|profile|"
-      "interrupt|handler|left FILE|settings|caps\n");
+      "interrupt|handler|left FILE|settings|caps|convolve\n");
   return 2;
 }

@@ -173,8 +173,9 @@ void decide_by_measuring(const Question& q, Decision& decision) {
         decision.how = measures ? "measured" : "measured before";
       }
   } catch (const Error& error) {
-    if (error.status() != TB_E_OUT_OF_MEMORY) throw;
-    decision.how = "by rule: no memory to measure in";
+    if (error.status() != TB_E_OUT_OF_MEMORY && error.status() != TB_E_COMPILE) throw;
+    decision.how = error.status() == TB_E_COMPILE ? "by rule: a program did not compile"
+                                                  : "by rule: no memory to measure in";
   }
 }
 

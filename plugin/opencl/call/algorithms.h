@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "call/algorithm.h"
+#include "call/careful.h"
 #include "measurements.h"
 #include "shape_class.h"
 
@@ -132,56 +133,73 @@ class AlgorithmList {
   }
 
   void run(const OpCall& call, const Problem& problem) {
-    if (call.policy().default_choice && !logging::enabled(logging::Level::Debug)) [[likely]] {
-      if constexpr (Measurable<Traits, Problem>)
-        if (call.policy().use_measured && family_.is_measured(call.device())) [[unlikely]]
-          if (run_measured(call, problem)) return;
-      for (const Entry* entry : entries_) {
-        if (excluded(call, *entry) != nullptr || entry->passed_over(call, problem) != nullptr)
-          continue;
-        Plan plan;
-        if (entry->plan(call, problem, plan) == nullptr)
-          return run_plan(call, problem, *entry, plan);
-      }
-    }
-    choose_and_run(call, problem);
+    const uint64_t key =
+        CarefulChoices::key_of(call, [&] { return Traits::describe(call, problem); });
+    while (!choose_and_run(call, problem, key)) continue;  // its programs do not compile: another
   }
   // Runs this algorithm, whatever the rule says. It must take the problem.
   void run_one(const OpCall& call, const Problem& problem, const Entry& entry) {
     Plan plan;
     const char* reason = entry.plan(call, problem, plan);
     check(reason == nullptr, "{} does not take this problem: {}", entry.id, reason);
-    run_plan(call, problem, entry, plan);
+    run_plan(call, problem, entry, plan, 0);
   }
   // For a run that the list was not asked for.
   void count(const Entry& entry) { family_.count(entry); }
   const AlgorithmFamily& family() const { return family_; }
 
  private:
-  void run_plan(const OpCall& call, const Problem& problem, const Entry& entry, const Plan& plan) {
+  // `key`: of CarefulChoices, here and below.
+  const char* left_out(const OpCall& call, const Entry& entry, uint64_t key) {
+    const char* reason = excluded(call, entry);
+    return reason == nullptr && key != 0 ? careful_.refusal(key, entry) : reason;
+  }
+  // False, with nothing enqueued, if a program does not compile: left_out() knows it then.
+  bool run_plan(const OpCall& call, const Problem& problem, const Entry& entry, const Plan& plan,
+                uint64_t key) {
+    if (key != 0) [[unlikely]]
+      if (!careful_.prepare(key, call, entry, [&] { entry.run(call, problem, plan); }))
+        return false;
     entry.run(call, problem, plan);
     family_.count(entry);  // counted after the algorithms that it calls itself
+    return true;
   }
-  // Runs the algorithm that was measured as the fastest, if it can run; returns whether it did.
-  bool run_measured(const OpCall& call, const Problem& problem) {
+  // The next three return whether they ran an algorithm.
+  bool choose_and_run(const OpCall& call, const Problem& problem, uint64_t key) {
+    if (call.policy().default_choice && !logging::enabled(logging::Level::Debug)) [[likely]] {
+      if constexpr (Measurable<Traits, Problem>)
+        if (call.policy().use_measured && family_.is_measured(call.device())) [[unlikely]]
+          if (run_measured(call, problem, key)) return true;
+      for (const Entry* entry : entries_) {
+        if (left_out(call, *entry, key) != nullptr || entry->passed_over(call, problem) != nullptr)
+          continue;
+        Plan plan;
+        if (entry->plan(call, problem, plan) == nullptr)
+          return run_plan(call, problem, *entry, plan, key);
+      }
+    }
+    return weigh_and_run(call, problem, key);
+  }
+  // The algorithm that was measured as the fastest, if it can run.
+  bool run_measured(const OpCall& call, const Problem& problem, uint64_t key) {
     if (call.deterministic()) return false;
     const ShapeClass shape = Traits::shape_class(call, problem);
     if (shape.empty()) return false;
     const Choice best = find_measured(call.device(), family_, shape, true, true);
     for (const Entry* entry : entries_) {
-      if (entry != best.algorithm || excluded(call, *entry) != nullptr) continue;
+      if (entry != best.algorithm || left_out(call, *entry, key) != nullptr) continue;
       Plan plan;
       if (entry->plan(call, problem, plan, best.configuration) != nullptr) return false;
-      run_plan(call, problem, *entry, plan);
-      return true;
+      return run_plan(call, problem, *entry, plan, key);
     }
     return false;
   }
-  void choose_and_run(const OpCall& call, const Problem& problem) {
+  // With the reasons of all candidates.
+  bool weigh_and_run(const OpCall& call, const Problem& problem, uint64_t key) {
     std::vector<Candidate> candidates;
     const auto plans = std::make_unique<Plan[]>(entries_.size());
     for (size_t i = 0; i < entries_.size(); ++i) {
-      const char* refusal = excluded(call, *entries_[i]);
+      const char* refusal = left_out(call, *entries_[i], key);
       if (refusal == nullptr) refusal = entries_[i]->plan(call, problem, plans[i]);
       candidates.push_back(
           {entries_[i], refusal,
@@ -191,16 +209,18 @@ class AlgorithmList {
                       .family = family_,
                       .candidates = candidates,
                       .problem = Traits::describe(call, problem)};
-    if constexpr (Measurable<Traits, Problem>) describe_measuring(question, call, problem);
+    if constexpr (Measurable<Traits, Problem>) describe_measuring(question, call, problem, key);
     const auto [chosen, configuration] = choose_algorithm(question);
-    if (configuration.empty()) return run_plan(call, problem, *entries_[chosen], plans[chosen]);
+    const Entry& entry = *entries_[chosen];
+    if (configuration.empty()) return run_plan(call, problem, entry, plans[chosen], key);
     Plan plan;
-    const char* reason = entries_[chosen]->plan(call, problem, plan, configuration);
-    check(reason == nullptr, "{} does not take this problem: {}", entries_[chosen]->id, reason);
-    run_plan(call, problem, *entries_[chosen], plan);
+    const char* reason = entry.plan(call, problem, plan, configuration);
+    check(reason == nullptr, "{} does not take this problem: {}", entry.id, reason);
+    return run_plan(call, problem, entry, plan, key);
   }
   // What of a question is needed to measure.
-  void describe_measuring(Question& question, const OpCall& call, const Problem& problem) {
+  void describe_measuring(Question& question, const OpCall& call, const Problem& problem,
+                          uint64_t key) {
     question.notes = Traits::notes(call, problem);
     question.shape = Traits::shape_class(call, problem);
     if (!question.shape.empty()) question.shape_text = Traits::shape_text(question.shape);
@@ -213,8 +233,8 @@ class AlgorithmList {
         entries_[i]->run(call, copy, plan);
       return memory;
     };
-    question.refuse = [&](size_t i, const Configuration& configuration) {
-      if (const char* reason = excluded(call, *entries_[i])) return reason;
+    question.refuse = [&, key](size_t i, const Configuration& configuration) {
+      if (const char* reason = left_out(call, *entries_[i], key)) return reason;
       Plan plan;
       return entries_[i]->plan(call, problem, plan, configuration);
     };
@@ -227,6 +247,7 @@ class AlgorithmList {
 
   std::vector<const Entry*> entries_;
   AlgorithmFamily family_;
+  CarefulChoices careful_;
 };
 
 }  // namespace ocltensor::opencl

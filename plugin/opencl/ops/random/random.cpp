@@ -9,6 +9,7 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "runtime/device/generator.h"
+#include "runtime/program/dry_run.h"
 
 namespace ocltensor::opencl::random {
 namespace {
@@ -284,7 +285,8 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
   if (!is_recording && generator.is_marked())
     fail(TB_E_STATE, "a graph that is being recorded on another stream uses this generator");
   const auto words = static_cast<uint64_t>(count) * (wide ? 2 : 1);
-  const Generator::State state = generator.advance((words + 3) / 4);
+  const Generator::State state =  // a dry run takes none
+      generator.advance(DryRun::is_on() ? 0 : (words + 3) / 4);
   RandomParams p{};
   p.seed = state.seed;
   p.offset = state.offset;

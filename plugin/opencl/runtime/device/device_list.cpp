@@ -130,6 +130,22 @@ std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wan
   return chosen;
 }
 
+// Which kernels a device is given, by what is known of it.
+std::string kernels_for(const Capabilities& c) {
+  if (c.style == KernelStyle::Cpu) return "kernels for CPUs";
+  constexpr uint32_t kLargestTiles = 160;  // registers of a work-item: see src/base/caps.def
+  std::string text = fmt::format("kernels for GPUs, {} ({} registers a work-item)",
+                                 c.item_registers >= kLargestTiles ? "tiles of up to 128 results"
+                                 : c.register_tiles()              ? "tiles of up to 64 results"
+                                                                   : "tiles in local memory",
+                                 c.item_registers);
+  if (c.steps_at_once != 0) text += fmt::format(", loops by {} steps", c.steps_at_once);
+  if (c.copies_structures) text += ", parameters without an index";
+  if (!c.structs_by_value) text += ", parameters in buffers";
+  if (!c.trusted_compiler) text += ", programs by builders first";
+  return text;
+}
+
 DeviceList build() {
   DeviceList list;
   try {
@@ -141,6 +157,8 @@ DeviceList build() {
     for (Candidate& c : chosen)
       list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
                                                       c.platform, c.id, std::move(c.caps)));
+    for (const auto& device : list.devices)
+      list.report += fmt::format("ocl:{}: {}\n", device->index(), kernels_for(device->caps()));
   } catch (const Error& e) {
     list.report += std::string(e.what()) + "\n";
   }

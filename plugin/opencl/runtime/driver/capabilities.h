@@ -47,6 +47,7 @@ struct Capabilities {
   bool launch_thread = false;        // streams submit launches by threads of their own
   bool deferred_builds = false;      // at least while their programs are built
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
+  bool trusted_compiler = true;      // else builders are first, since it ends processes
   // Kernels are compiled at their launches, for the size of the work-group, unless this variable
   // is "0": then only those that no program's binary was asked of.
   const char* launch_compiler = nullptr;

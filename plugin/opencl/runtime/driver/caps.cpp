@@ -31,6 +31,7 @@ constexpr Field kFields[] = {
     {Cap::ItemRegisters, &Capabilities::item_registers},
     {Cap::StructsByValue, &Capabilities::structs_by_value},
     {Cap::Timestamps, &Capabilities::timestamps},
+    {Cap::TrustedCompiler, &Capabilities::trusted_compiler},
     {Cap::ComputeUnits, &Capabilities::compute_units},
     {Cap::ComputeCapability, &Capabilities::compute_capability},
     {Cap::WorkGroup, &Capabilities::max_work_group_size},

@@ -16,6 +16,7 @@
 #include "runtime/driver/process_end.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/recorder.h"
+#include "runtime/program/build_marks.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -202,19 +203,43 @@ disk_cache::Key ProgramCache::disk_key(const Text& text) const {
   return disk_cache::key_of(text.source + "\n" + text.options + "\n" + caps_.identity());
 }
 
+bool ProgramCache::is_known_to_crash(const Capabilities& caps) {
+  return !caps.trusted_compiler || build_marks::is_known_to_crash(caps.identity());
+}
+
+void ProgramCache::refuse_crashing(const disk_cache::Key& key, const char* what) {
+  if (build_marks::past_of(key) != build_marks::Past::Crashed) return;
+  build_marks::note_compiler(caps_.identity());
+  is_careful_ = true;
+  fail(TB_E_COMPILE,
+       "{} is not compiled: the compiler of {} (driver {}, {}) ended a process that compiled it. "
+       "Delete {} to try again",
+       what, caps_.name, caps_.driver_version, caps_.platform_version, build_marks::path_of(key));
+}
+
+// Whether a builder is to compile a program before this process may.
+bool ProgramCache::wants_builder(const disk_cache::Key& key) const {
+  if (is_process_ending()) return true;
+  return config::get_bool(config::Knob::BuildAhead) &&
+         (is_careful() || build_marks::past_of(key) == build_marks::Past::Died);
+}
+
 Handle<cl_program> ProgramCache::load_or_build(const Source& source, const std::string& defines,
                                                const Text& text) {
   const char* what = source.path;
   const auto key = disk_key(text);
   if (auto program = load(key, text.options, what)) return program;
-  if (is_process_ending()) {
+  refuse_crashing(key, what);
+  if (wants_builder(key)) {
     build_ahead::build_elsewhere(caps_, index_, {what, build_ahead::on_one_line(defines)});
     if (auto program = load(key, text.options, what)) return program;
   }
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
     if (auto program = load(key, text.options, what)) return program;
+  refuse_crashing(key, what);
   const Compiling compiling(what);
+  const build_marks::Mark mark(key, build_marks::Place::Process);
   auto program = build_kernels(text, what);
   save(key, program.get());
   return program;
@@ -253,7 +278,10 @@ void ProgramCache::build_ahead(const Source& source, const std::string& defines)
   const Text text = text_of(source, defines);
   const auto key = disk_key(text);
   const disk_cache::Claim claim(key, std::chrono::milliseconds(0));
-  if (claim.held() && !disk_cache::contains(key)) save(key, build_kernels(text, source.path).get());
+  if (!claim.held() || disk_cache::contains(key)) return;
+  refuse_crashing(key, source.path);
+  const build_marks::Mark mark(key, build_marks::Place::Builder);
+  save(key, build_kernels(text, source.path).get());
 }
 
 bool ProgramCache::has(const Source& source, const Defines& defines) {

@@ -37,13 +37,20 @@ std::span<const ProgramFinisher* const> program_finishers();
 class ProgramCache {
  public:
   ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps, int index)
-      : context_(context), device_(device), caps_(caps), index_(index) {}
+      : context_(context),
+        device_(device),
+        caps_(caps),
+        index_(index),
+        is_careful_(is_known_to_crash(caps)) {}
 
   // Thread-safe; two threads that need the same program build it once. Throws Error(TB_E_COMPILE)
   // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
   // Whether get() needs no compiler, and waits for none.
   bool has(const Source& source, const Defines& defines);
+  // Whether the compiler may end the process that it runs in: of builders, then, that are asked
+  // first, so that get() throws Error(TB_E_COMPILE) for what has ended one.
+  bool is_careful() const { return is_careful_.load(std::memory_order_relaxed); }
   // Compiles a program into the cache on disk, unless it is there or another process is building
   // it. `defines` is text as made by Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);
@@ -65,6 +72,10 @@ class ProgramCache {
   disk_cache::Key disk_key(const Text& text) const;
   Handle<cl_program> load_or_build(const Source& source, const std::string& defines,
                                    const Text& text);
+  static bool is_known_to_crash(const Capabilities& caps);
+  // Throws Error(TB_E_COMPILE) if the compiler is known to end the process that builds it.
+  void refuse_crashing(const disk_cache::Key& key, const char* what);
+  bool wants_builder(const disk_cache::Key& key) const;
   // With short declarations of OpenCL C's functions, where these help.
   Handle<cl_program> build_kernels(const Text& text, const char* what);
   bool takes_declarations();
@@ -79,6 +90,7 @@ class ProgramCache {
   cl_device_id device_;
   const Capabilities& caps_;
   const int index_;
+  std::atomic<bool> is_careful_;
   std::once_flag asked_for_declarations_;
   bool takes_declarations_ = false;
   std::mutex mutex_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/program/defines.h"
+#include "runtime/program/dry_run.h"
 #include "runtime/program/source.h"
 
 namespace ocltensor::opencl {
@@ -26,8 +27,11 @@ class Rehearsal {
   // Returns how many programs were missing; if none, all work was done.
   uint32_t end();
   bool is_on() const { return state_.load(std::memory_order_relaxed) != State::Off; }
-  // Whether a program was missing, so that launches are skipped now.
-  bool has_stopped() const { return state_.load(std::memory_order_relaxed) == State::Stopped; }
+  // Whether a program was missing, or this thread is in a dry run, so that launches are skipped
+  // now.
+  bool has_stopped() const {
+    return state_.load(std::memory_order_relaxed) == State::Stopped || DryRun::is_on();
+  }
   // Throws Error(TB_E_STATE) if launches were skipped, so that there are no results.
   void check_results() const;
 

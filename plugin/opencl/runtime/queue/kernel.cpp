@@ -169,6 +169,10 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
   const KeyView key{&device, owner, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
+  if (DryRun* dry = DryRun::here(); dry != nullptr && !device.programs().has(source, defines)) {
+    dry->note(source, defines);
+    return borrowed.unready;
+  }
   if (Rehearsal& rehearsal = stream.rehearsal();
       rehearsal.is_on() && !device.programs().has(source, defines)) {
     rehearsal.note(source, defines);

@@ -27,10 +27,7 @@ class Kernel {
  public:
   // `group_limit` as group_limit() of caps.h; without it launches are left as they are.
   Kernel(cl_kernel kernel, const char* name, uint32_t group_limit = UINT32_MAX)
-      : kernel_(kernel),
-        name_(name),
-        is_unready_(kernel == nullptr),
-        group_limit_(group_limit) {}
+      : kernel_(kernel), name_(name), is_unready_(kernel == nullptr), group_limit_(group_limit) {}
   // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
   // records of a launch thread, where make() is called before the first one is submitted.
   Kernel(Device& device, const Source& source, const Defines& defines, const char* name,

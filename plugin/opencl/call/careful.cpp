@@ -1,0 +1,81 @@
+// Rehearses algorithms, and has builders compile what they need.
+#include "careful.h"
+
+#include <set>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/log.h"
+#include "ocltensor/error.h"
+#include "runtime/ahead/build_requests.h"
+#include "runtime/program/dry_run.h"
+#include "runtime/program/program.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// What stopped the compiler, once for each program.
+void tell(const Algorithm& algorithm, const char* why) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::set<std::string>& told = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  const auto level = told.insert(why).second ? logging::Level::Warning : logging::Level::Debug;
+  logging::write(
+      level, "choice",
+      fmt::format("{} is left out, another algorithm runs: {}", algorithm.id, why).c_str());
+}
+
+std::vector<DryRun::Wanted> missing_of(const std::function<void()>& run) {
+  const DryRun dry;
+  try {
+    run();
+  } catch (const Error& error) {  // it came to a result: the rest is not known beforehand
+    if (error.status() != TB_E_STATE) throw;
+  }
+  return dry.missing();
+}
+
+}  // namespace
+
+uint64_t CarefulChoices::hash(const OpCall& call, const std::string& problem) {
+  const std::string text =
+      fmt::format("{} {} {}", call.device().index(), call.deterministic(), problem);
+  return XXH3_64bits(text.data(), text.size()) | 1;
+}
+
+const char* CarefulChoices::refusal(uint64_t key, const Algorithm& algorithm) {
+  if (key == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto known = is_refused_.find(key_of(key, algorithm));
+  return known != is_refused_.end() && known->second ? "the driver's compiler fails on its program"
+                                                     : nullptr;
+}
+
+bool CarefulChoices::prepare(uint64_t key, const OpCall& call, const Algorithm& algorithm,
+                             const std::function<void()>& run) {
+  const uint64_t mine = key_of(key, algorithm);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = is_refused_.find(mine); known != is_refused_.end())
+      return !known->second;
+  }
+  const std::vector<DryRun::Wanted> missing = missing_of(run);
+  Device& device = call.device();
+  for (const auto& [source, defines] : missing)  // side by side
+    build_ahead::request(device.caps(), device.index(),
+                         {source->path, build_ahead::on_one_line(defines.source())});
+  bool is_refused = false;
+  try {
+    for (const auto& [source, defines] : missing) (void)device.programs().get(*source, defines);
+  } catch (const Error& error) {
+    if (error.status() != TB_E_COMPILE || algorithm.last_resort) throw;
+    tell(algorithm, error.what());
+    is_refused = true;
+  }
+  const std::lock_guard lock(mutex_);
+  is_refused_[mine] = is_refused;
+  return !is_refused;
+}
+
+}  // namespace ocltensor::opencl
