@@ -6,9 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <stdexcept>
 
 #include "base/config.h"
 #include "loader/loader.h"
+#include "report.h"
 #include "self_test.h"
 
 namespace {
@@ -45,18 +48,19 @@ std::vector<ot::Device> devices() {
   return all;
 }
 
-void print_plugin(const ot::LoadedPlugin& plugin, std::vector<std::string>& types) {
+// `serving`: the files of those that are used, by device type.
+void print_plugin(const ot::LoadedPlugin& plugin, std::map<std::string, std::string>& serving) {
   if (!plugin) {
     fmt::print("  refused {}\n", plugin.refusal);
     return;
   }
   const tb_plugin_descriptor_t& d = *plugin.descriptor;
-  const bool first = std::ranges::find(types, d.device_type) == types.end();
+  const bool first = !serving.contains(d.device_type);
   fmt::print("  {}\n    device type '{}': {} {}, ABI {}.{}{}\n", plugin.path, d.device_type, d.name,
              d.version, d.abi_major, d.abi_minor,
              first ? "" : "; not used: a plugin before it serves that type");
   if (!first) return;
-  types.emplace_back(d.device_type);
+  serving[d.device_type] = plugin.path;
   ot::ErrorBuffer error;
   int32_t count = 0;
   const tb_status status = plugin.api->device->count(&count, error.get());
@@ -71,18 +75,20 @@ void print_plugin(const ot::LoadedPlugin& plugin, std::vector<std::string>& type
 }
 
 // All that a host would look at, also where an entry that is refused keeps it from the others.
-void print_plugins(const std::string& given) {
+// Returns the files of those that are used, by device type.
+std::map<std::string, std::string> print_plugins(const std::string& given) {
   fmt::print("\nplugins\n");
-  std::vector<std::string> types;
-  if (!given.empty()) print_plugin(ot::load_plugin_file(given), types);
+  std::map<std::string, std::string> serving;
+  if (!given.empty()) print_plugin(ot::load_plugin_file(given), serving);
   bool refused = false;
   for (const ot::LoadedPlugin& plugin : ot::try_plugin_path()) {
-    print_plugin(plugin, types);
+    print_plugin(plugin, serving);
     refused = refused || !plugin;
   }
   const auto* in_host = reinterpret_cast<const void*>(&ot::device_types);
-  print_plugin(ot::load_own_plugin(ot::folder_of(in_host)), types);
+  print_plugin(ot::load_own_plugin(ot::folder_of(in_host)), serving);
   if (refused) fmt::print("  programs load none of these while an entry of the path is refused\n");
+  return serving;
 }
 
 void print_devices() {
@@ -115,7 +121,8 @@ void print_cache() {
              entries, total / 1024);
 }
 
-bool print_self_test() {
+// Fills in the tests of devices, by their text.
+bool print_self_tests(std::map<std::string, tools::SelfTest>& tests) {
   bool right = true;
   for (const ot::Device device : devices()) {
     fmt::print("\nself-test of {}\n", device.text());
@@ -128,6 +135,7 @@ bool print_self_test() {
       continue;
     }
     right = right && t.right;
+    tests[device.text()] = t;
     fmt::print("  result           {}\n",
                t.right ? "right" : "WRONG: this driver cannot be trusted");
     fmt::print("  first result     {:.0f} ms after the first call\n", t.first_result_ms);
@@ -148,17 +156,36 @@ int main(int argc, char** argv) {
   std::string plugin;
   CLI::App app{"Shows plugins, platforms, devices, settings and caches, and measures each device."};
   app.add_flag("--no-self-test", no_test, "only look, run nothing");
+  std::string report;
+  std::string reported = "ocl:0";
+  auto* file = app.add_option("--report", report,
+                              "also write a file to send in: what the device is, how right and how "
+                              "fast it is (three minutes)");
+  int kit_seconds = 60;
+  app.add_option("--kit-seconds", kit_seconds, "the report's slice of the conformance kit")
+      ->needs(file)
+      ->capture_default_str();
+  app.add_option("--device", reported, "the report's device")->needs(file)->capture_default_str();
   app.add_option("--plugin", plugin, "path of the plugin (default: found beside the library)");
   CLI11_PARSE(app, argc, argv);
   try {
     fmt::print("ocltensor {}, ABI {}.{}\n", OCLTENSOR_VERSION, TB_ABI_MAJOR, TB_ABI_MINOR);
     if (!plugin.empty()) ot::load_plugin(plugin);
     ot::validate_settings();
-    print_plugins(plugin);
+    const auto serving = print_plugins(plugin);
     print_devices();
     print_settings();
     print_cache();
-    if (!no_test && !print_self_test()) return 1;
+    std::map<std::string, tools::SelfTest> tests;
+    const bool right = (no_test && report.empty()) || print_self_tests(tests);
+    if (!report.empty()) {
+      const ot::Device device(reported);
+      if (!tests.contains(device.text()))
+        throw std::runtime_error(reported + " is not there, or has no operators");
+      tools::write_report(report, serving.at(std::string(device.type())), device,
+                          tests[device.text()], kit_seconds);
+    }
+    if (!right) return 1;
   } catch (const std::exception& e) {
     fmt::print(stderr, "ocltensor-info: {}\n", e.what());
     return 2;
