@@ -36,9 +36,14 @@ INLINE cplx formula(cplx a, cplx b, cplx c, cplx s0, cplx s1, cplx s2) {
 #define APPLY(i)                                                                             \
   CSTORE(OUT, AT(OUT, out_base, out_offset), offset_out + (i) * p.strides[0][0],             \
          formula(GET_A(i), GET_B(i), GET_C(i), NUMBER(4), NUMBER(5), NUMBER(6)));
+#if CPU_STYLE
+#define EACH_OUTER_AXIS for (int k = 1; k < p.rank; ++k)
+#else
+#define EACH_OUTER_AXIS EACH_AXIS(k, 1, p.rank, POINTWISE_RANK)
+#endif
 #define WALK(row)                                                                            \
   long rest = (row), offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0;               \
-  for (int k = 1; k < p.rank; ++k) {                                                         \
+  EACH_OUTER_AXIS {                                                                          \
     const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];                      \
     rest = next;                                                                             \
     offset_out += at * p.strides[0][k];                                                      \

@@ -138,8 +138,7 @@ typedef struct {
 #define WALK(at, index, first, rank, sizes_, strides_, with_out)                \
   {                                                                             \
     long rest = (index);                                                        \
-    UNROLL for (int k = first; k < REDUCE_RANK; ++k) {                          \
-      if (k >= rank) break;                                                     \
+    EACH_AXIS(k, first, rank, REDUCE_RANK) {                                    \
       const long next = k + 1 < rank ? rest / sizes_[k] : 0;                    \
       const long i = rest - next * sizes_[k];                                   \
       rest = next;                                                              \

@@ -141,6 +141,9 @@ def report(work: list, tools: compilers.Tools, results: dict[str, list[tuple]], 
         print(f"\n{table.families(rows)}")
     for device, _ in work:
         print(summary(device, tools.version(device), results[device.name]))
+    if a.markdown:
+        known = [(device, tools.version(device)) for device, _ in work]
+        a.markdown.write_text(table.page(known, rows))
     if a.json:
         failures = [
             {"device": name, "source": p.source, "form": p.form, **r}
@@ -198,6 +201,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0, help="of compiling; 0: no limit")
     parser.add_argument("--worst", type=int, default=40, help="kernels that the table shows")
     parser.add_argument("--json", help="the whole table, as JSON, into this file")
+    parser.add_argument("--markdown", type=pathlib.Path, help="the documentation's page")
     parser.add_argument("--update", action="store_true", help="lower budget.tsv to what is")
     parser.add_argument("--reason", default="", help="with --update: raise it, too, for this")
     parser.add_argument("--any-form", action="store_true", help="with --reason: one row a kernel")

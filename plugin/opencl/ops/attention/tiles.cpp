@@ -11,10 +11,9 @@ namespace ocltensor::opencl::attention {
 namespace {
 
 // Values of kernels/include/attention_tiles.h.
-constexpr int64_t kKeys = 64;         // at once
-constexpr int64_t kLeastRows = 64;    // of a work-group
-constexpr int64_t kVector = 4;        // elements that kernels read at once
-constexpr uint32_t kRegisters = 160;  // of an item: with Intel's 128, scores and sums are in memory
+constexpr int64_t kKeys = 64;       // at once
+constexpr int64_t kLeastRows = 64;  // of a work-group
+constexpr int64_t kVector = 4;      // elements that kernels read at once
 
 // How kernels are specialised for the width of heads.
 struct Form {
@@ -33,7 +32,7 @@ constexpr std::array<Form, 3> kHalfForms{{{32, 64, 64}, {64, 64, 128}, {128, 64,
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {
   if (p.type != DType::Float32) return "not computed in float32";
-  if (call.caps().item_registers < kRegisters) return "a work-item has too few registers";
+  if (!call.caps().large_register_tiles()) return "a work-item has too few registers";
   if (p.depth % kVector != 0 || p.width % kVector != 0) return "heads are no multiples of 4 wide";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 2 * kKeys;
   if (std::max(p.queries, p.keys) > kMost ||

@@ -19,13 +19,12 @@ namespace {
 constexpr int64_t kStep = 8;      // BK of implicit.cl
 constexpr int64_t kPixels = 128;  // BN
 constexpr int64_t kPixelsOfItem = 8;
-constexpr uint32_t kRegisters = 160;  // of an item: with Intel's 128, its sums are in memory
 constexpr uint64_t kLocalMemory = 2 * kStep * (128 + kPixels) * sizeof(float);
 
 const char* refuse(const OpCall& call, const Problem& p) {
   const Roles roles(p);
   if (const char* reason = refuse_gathering(p)) return reason;
-  if (call.caps().item_registers < kRegisters) return "a work-item has too few registers";
+  if (!call.caps().large_register_tiles()) return "a work-item has too few registers";
   if (roles.m < kStep || (roles.channels < kStep && !roles.forward)) return "few channels";
   if (call.caps().max_work_group_size < kPixels) return "work-groups are too small";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";

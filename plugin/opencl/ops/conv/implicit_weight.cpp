@@ -16,9 +16,8 @@
 namespace ocltensor::opencl::conv {
 namespace {
 
-constexpr int64_t kStep = 8;          // BK of register_tile.h
-constexpr int64_t kGroup = 128;       // work-items, and BN of implicit_weight.cl
-constexpr uint32_t kRegisters = 160;  // of an item: with Intel's 128, its sums are in memory
+constexpr int64_t kStep = 8;     // BK of register_tile.h
+constexpr int64_t kGroup = 128;  // work-items, and BN of implicit_weight.cl
 constexpr uint64_t kLocalMemory = 2 * kStep * (128 + kGroup) * sizeof(float);
 
 // How the weights are numbered as columns of the product.
@@ -78,7 +77,7 @@ const char* refuse(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   if (p.direction != Direction::Weight) return "not the gradient of weights";
   if (const char* reason = refuse_phases(p)) return reason;
-  if (call.caps().item_registers < kRegisters) return "a work-item has too few registers";
+  if (!call.caps().large_register_tiles()) return "a work-item has too few registers";
   if (g.groups != 1) return "several groups";
   if (g.small_channels < kStep) return "few channels";
   if (g.batch * g.out[1] * g.out[2] == 0) return "nothing to sum";

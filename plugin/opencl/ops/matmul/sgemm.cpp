@@ -18,6 +18,12 @@ using Pieces = GpuPieces;
 constexpr Tile kLarge{128, 128, 8, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
 constexpr Tile kTiny{32, 64, 4, 4, 16};
+// kSmall for work-items with few registers: Intel's compiler keeps parts of 8 x 8 in memory.
+constexpr Tile kNarrow{64, 64, 4, 8};
+
+const Tile& small_tile(const OpCall& call) {
+  return call.caps().large_register_tiles() ? kSmall : kNarrow;
+}
 
 // The large tile reuses more of what it loads, but pays only if its tiles fill the device twice,
 // and if they are not much emptier than small ones.
@@ -75,6 +81,8 @@ template <const Tile& tile>
 const char* refuse_tiles(const OpCall& call, const Problem& p) {
   if (!call.caps().register_tiles()) return "the device keeps no tiles in registers";
   if (const char* reason = refuse_form(p)) return reason;
+  if (&tile == &kLarge && !call.caps().large_register_tiles())
+    return "a work-item has too few registers";
   return refuse_size(call, tile);
 }
 
@@ -175,7 +183,7 @@ void run_tiles_in_pieces(const OpCall& call, const Problem& p, const Tile& t,
   sum_pieces(call, p, pieces.count, sums.address());
 }
 void run_pieces(const OpCall& call, const Problem& p, const Pieces& pieces) {
-  run_tiles_in_pieces(call, p, kSmall, pieces);
+  run_tiles_in_pieces(call, p, small_tile(call), pieces);
 }
 
 // ---- Tiles of many sizes, which measuring or the model chooses
@@ -277,21 +285,25 @@ Planned<Tile> plan_grouped(const OpCall& call, const GroupedProblem& p) {
   share.k = std::max<int64_t>(share.k, 1);
   Planned<GpuTileChoice> choice = choose_gpu_tile(call.caps(), share, false);
   if (choice.reason() != nullptr) return choice.reason();
-  return call.caps().register_tiles() ? choice.plan().tile : kTiny;
+  const bool fits = choice.plan().tile.item_m * choice.plan().tile.item_n < 64;
+  if (call.caps().large_register_tiles() || (call.caps().register_tiles() && fits))
+    return choice.plan().tile;
+  return call.caps().register_tiles() ? kNarrow : kTiny;
 }
 void run_grouped(const OpCall& call, const GroupedProblem& p, const Tile& tile) {
   launch_tiles(call, p.product, {.tile = tile, .grouped = &p});
 }
 
 void run_large(const OpCall& call, const Problem& p) { run_tiles(call, p, kLarge); }
-void run_small(const OpCall& call, const Problem& p) { run_tiles(call, p, kSmall); }
+void run_small(const OpCall& call, const Problem& p) { run_tiles(call, p, small_tile(call)); }
 void run_tiny(const OpCall& call, const Problem& p) { run_tiles(call, p, kTiny); }
 
 }  // namespace
 
 void run_portable_tiles(const OpCall& call, const Problem& p, const Guard& guard) {
-  const bool large = refuse_size(call, kLarge) == nullptr && pass_over_large(call, p) == nullptr;
-  run_tiles(call, p, large ? kLarge : kSmall, guard);
+  const bool large = call.caps().large_register_tiles() && refuse_size(call, kLarge) == nullptr &&
+                     pass_over_large(call, p) == nullptr;
+  run_tiles(call, p, large ? kLarge : small_tile(call), guard);
 }
 
 void run_portable_groups(const OpCall& call, const GroupedProblem& p, const Guard& guard) {

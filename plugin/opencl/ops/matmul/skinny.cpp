@@ -51,10 +51,12 @@ struct SkinnyPlan {
 };
 
 // Rows of a work-item: as many as it can keep results of in registers.
-int64_t most_rows_of_item(DType type) { return type == DType::Float32 ? 16 : 8; }
-int64_t rows_of(const Problem& p) {
+int64_t most_rows_of_item(const OpCall& call, DType type) {
+  return (type == DType::Float32 ? 16 : 8) / (call.caps().large_register_tiles() ? 1 : 2);
+}
+int64_t rows_of(const OpCall& call, const Problem& p) {
   int64_t rows = 1;
-  while (rows < std::min(p.m, most_rows_of_item(p.dtype))) rows *= 2;
+  while (rows < std::min(p.m, most_rows_of_item(call, p.dtype))) rows *= 2;
   return rows;
 }
 
@@ -119,7 +121,7 @@ void run_dots(const OpCall& call, const Problem& problem, const SkinnySizes& siz
   const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
                        has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
                        has_vectors(p, p.b, p.b.row, p.b.col, p.k);
-  SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  SkinnyPlan plan{rows_of(call, p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
   const int64_t columns = p.n < 4 ? 1 : 4;
   const int64_t lanes = sizes.width != 0 ? sizes.width : lanes_of(call, p, plan, columns);
   plan.columns = columns * kItems / lanes;
@@ -136,7 +138,7 @@ void run_columns(const OpCall& call, const Problem& problem, const SkinnySizes& 
   const Problem p = with_few_rows(problem);
   const bool vectors =
       size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
-  SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  SkinnyPlan plan{rows_of(call, p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
   const int64_t by_rule = p.n <= 8 * plan.vector ? 8 : 32;
   const int64_t across = sizes.width != 0 ? sizes.width : by_rule;
   plan.columns = across * plan.vector;
@@ -210,7 +212,8 @@ bool lies_along_columns(const Problem& p) {
 }
 const char* pass_over_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over(call, p)) return reason;
-  if (std::min(p.m, p.n) > most_rows_of_item(p.dtype)) return "more rows than a work-item keeps";
+  if (std::min(p.m, p.n) > most_rows_of_item(call, p.dtype))
+    return "more rows than a work-item keeps";
   return lies_along_columns(p) ? "B does not lie along k" : nullptr;
 }
 

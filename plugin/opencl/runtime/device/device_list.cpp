@@ -133,11 +133,10 @@ std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wan
 // Which kernels a device is given, by what is known of it.
 std::string kernels_for(const Capabilities& c) {
   if (c.style == KernelStyle::Cpu) return "kernels for CPUs";
-  constexpr uint32_t kLargestTiles = 160;  // registers of a work-item: see src/base/caps.def
   std::string text = fmt::format("kernels for GPUs, {} ({} registers a work-item)",
-                                 c.item_registers >= kLargestTiles ? "tiles of up to 128 results"
-                                 : c.register_tiles()              ? "tiles of up to 64 results"
-                                                                   : "tiles in local memory",
+                                 c.large_register_tiles() ? "tiles of up to 128 results"
+                                 : c.register_tiles()     ? "tiles of up to 64 results"
+                                                          : "tiles in local memory",
                                  c.item_registers);
   if (c.steps_at_once != 0) text += fmt::format(", loops by {} steps", c.steps_at_once);
   if (c.copies_structures) text += ", parameters without an index";

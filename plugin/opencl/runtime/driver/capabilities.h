@@ -70,6 +70,8 @@ struct Capabilities {
 
   // Whether a work-item keeps tens of numbers in registers.
   bool register_tiles() const { return item_registers >= 64; }
+  // Whether it keeps a hundred, with what is loaded for them.
+  bool large_register_tiles() const { return item_registers >= 160; }
 
   // What a cached binary depends on besides source and options.
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }
