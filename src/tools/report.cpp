@@ -125,8 +125,8 @@ json kit(const std::string& plugin, ot::Device device, int seconds) {
   if (made < 0) return {{"missing", "no temporary file can be made"}};
   close(made);
   const int status = run({program, "--plugin", plugin, "--device", std::to_string(device.index()),
-                          "--no-abi", "--cases", "2", "--budget", std::to_string(seconds), "--only",
-                          kKitOperators, "--json", name.data()});
+                          "--no-abi", "--rounded-weights", "--cases", "2", "--budget",
+                          std::to_string(seconds), "--only", kKitOperators, "--json", name.data()});
   std::ifstream file(name.data());
   json result = json::parse(file, nullptr, false);
   unlink(name.data());

@@ -176,12 +176,13 @@ PAGE_FAMILIES = {
 }
 PAGE_HEAD = """# What your GPU gets
 
-Which kernels the lists of algorithms choose on GPUs that the project knows by their compilers alone, for a set of
-models and a slice of the conformance kit. A cell has the most 32-bit registers of a work-item, and the least share of
-the waves (warps, threads) of a compute unit that run at once; bytes, if a work-item keeps some of its numbers in
-memory; a dash where the kernel was not asked for. `./run compile-farm --all --markdown FILE` writes this page, so
-nothing here is a time. `ocltensor-info` says what the device at hand is given, and `ocltensor-info --report` how it
-fares.
+Which kernels the lists of algorithms choose on GPUs that the project knows by their compilers
+alone, for a set of models and a slice of the conformance kit. A cell has the most 32-bit
+registers of a work-item, and the least share of the waves (warps, threads) of a compute unit
+that run at once; bytes, if a work-item keeps some of its numbers in memory; a dash where the
+kernel was not asked for. `./run compile-farm --all --markdown FILE` writes this page, so
+nothing here is a time. `ocltensor-info` says what the device at hand is given, and
+`ocltensor-info --report` how it fares.
 """
 
 

@@ -189,11 +189,11 @@ ot::Tensor small_integers(const std::vector<int64_t>& sizes, int64_t factor) {
 }
 
 int convolve() {
-  const ot::Tensor x = small_integers({2, 16, 20, 24}, 5), w = small_integers({32, 16, 3, 3}, 7);
+  const ot::Tensor x = small_integers({2, 16, 20, 24}, 5), w = small_integers({32, 16, 5, 5}, 7);
   float most = 0;
   for (int i = 0; i < 2; ++i) {
     const auto on = [&](const char* device) {
-      return ot::conv2d(x.to(ot::Device(device)), w.to(ot::Device(device)), {}, {1}, {1});
+      return ot::conv2d(x.to(ot::Device(device)), w.to(ot::Device(device)), {}, {1}, {2});
     };
     most = std::max(most, largest_difference(on("ocl"), on("cpu")));
   }
