@@ -31,15 +31,23 @@ INLINE REAL draw_lower(REAL n, REAL p, ulong seed, ulong counter) {
   const REAL deviation = sqrt(n * p * (1 - p));
   const REAL b = S_(1.15) + S_(2.53) * deviation, a = S_(0.0248) * b + S_(0.01) * p - S_(0.0873);
   const REAL alpha = (S_(2.83) + S_(5.1) / b) * deviation, inner = S_(0.92) - S_(4.2) / b;
-  const REAL centre = n * p + S_(0.5), mode = floor((n + 1) * p), log_mode = log_probability(mode, n, p);
-  for (uint attempt = 0; attempt < ATTEMPTS; ++attempt) {
-    numbers_of_attempt(seed, counter, attempt, u);
-    const REAL side = u[0] - S_(0.5), from_end = S_(0.5) - fabs(side);
-    const REAL k = floor((2 * a / from_end + b) * side + centre);
-    if (from_end >= S_(0.07) && u[1] <= inner) return k;
-    if (!(k >= 0 && k <= n)) continue;
-    const REAL height = u[1] * alpha / (a / (from_end * from_end) + b);
-    if (log(height) <= log_probability(k, n, p) - log_mode) return k;
+  const REAL centre = n * p + S_(0.5), mode = floor((n + 1) * p);
+  REAL log_mode = 0;
+  // The mode's probability, then attempts: a second call of log_probability() would take compilers as long
+  // as all the rest.
+  for (uint step = 0; step <= ATTEMPTS; ++step) {
+    REAL k = mode, height = 1;
+    if (step > 0) {
+      numbers_of_attempt(seed, counter, step - 1, u);
+      const REAL side = u[0] - S_(0.5), from_end = S_(0.5) - fabs(side);
+      k = floor((2 * a / from_end + b) * side + centre);
+      if (from_end >= S_(0.07) && u[1] <= inner) return k;
+      if (!(k >= 0 && k <= n)) continue;
+      height = u[1] * alpha / (a / (from_end * from_end) + b);
+    }
+    const REAL log_k = log_probability(k, n, p);
+    if (step == 0) log_mode = log_k;
+    else if (log(height) <= log_k - log_mode) return k;
   }
   return mode;
 }
@@ -48,8 +56,9 @@ INLINE REAL draw_binomial(REAL count, REAL p, ulong seed, ulong counter) {
   if (count <= 0 || p <= 0) return 0;
   if (p >= 1 || isinf(count)) return count;
   if (count != count || p != p) return S_NAN;
-  const REAL n = floor(count);
-  return p <= S_(0.5) ? draw_lower(n, p, seed, counter) : n - draw_lower(n, 1 - p, seed, counter);
+  // One call: with two, Intel's compiler takes twice as long.
+  const REAL n = floor(count), k = draw_lower(n, p <= S_(0.5) ? p : 1 - p, seed, counter);
+  return p <= S_(0.5) ? k : n - k;
 }
 
 GROUP __kernel void draw(__global void *out_base, ulong out_offset, __global const void *in_base,

@@ -30,6 +30,7 @@ PAGES = (
     "src/docs/traces.md",
     "src/docs/tutorial.md",
     "src/docs/write_a_backend.md",
+    "plugin/opencl/DEVICES.md",
     "plugin/torch/NAMES.md",
     "plugin/torch/STATE.md",
     "plugin/torch/OPERATORS.md",

@@ -153,6 +153,14 @@ class Table(unittest.TestCase):
         self.assertTrue(self.judge(None, self.result(0, 4)).worse)
         self.assertFalse(self.judge(None, self.result()).worse)
 
+    def test_the_page_has_the_most_of_each_kernel_and_a_dash_for_what_was_not_asked(self) -> None:
+        program = dataclasses.replace(self.program, source="conv/implicit.cl")
+        rows = table.rows_of(KNOWN["gfx906"], program, self.result())
+        rows += table.rows_of(KNOWN["gfx906"], program, self.result(2, 4))
+        page = table.page([(KNOWN["gfx906"], "clang"), (KNOWN["skl"], "ocloc")], rows)
+        self.assertRegex(page, r"\| `implicit: k` \| 64, \d+%, 8 B \| - \|")
+        self.assertIn(f"| skl | {KNOWN['skl'].title} | ocloc |", page)
+
     def test_only_a_listed_crash_is_allowed(self) -> None:
         crash = {"status": "crash", "message": "exit status -11", "kernels": {}}
         self.assertTrue(self.judge(None, crash).worse)

@@ -31,7 +31,7 @@ FIGURE = re.compile(
     r"|\b\d+(?:\.\d+)? ?times (?:as|faster|slower|torch)|\b\d+\.\d+ ?x\b|\bx "
     r"?\d+\.\d+|(?:faster|slower) by \d"
 )
-GENERATED = ("plugin/torch/OPERATORS.md", "plugin/torch/ERRORS.md")
+GENERATED = ("plugin/torch/OPERATORS.md", "plugin/torch/ERRORS.md", "plugin/opencl/DEVICES.md")
 OUTPUT_OF = r"<!-- output of {} -->\n```text\n(.*?)```"
 BEGIN, END = "<!-- settings:", "<!-- end of settings -->"
 

@@ -58,6 +58,16 @@ TEST(Caps, LaunchesFitWhatTheDriverSaysOfTheirKernel) {
   }
 }
 
+TEST(Caps, TheReportSaysWhichKernelsADeviceIsGiven) {
+  EXPECT_THAT(probe("devices", "OCLTENSOR_KERNEL_STYLE=cpu").text, HasSubstr("kernels for CPUs"));
+  const std::string gpu = "OCLTENSOR_KERNEL_STYLE=gpu OCLTENSOR_CAPS=";
+  EXPECT_THAT(probe("devices", gpu + "item_registers=128,trusted_compiler=0").text,
+              HasSubstr("kernels for GPUs, tiles of up to 64 results (128 registers a work-item), "
+                        "programs by builders first"));
+  EXPECT_THAT(probe("devices", gpu + "item_registers=16,structs_by_value=0").text,
+              HasSubstr("tiles in local memory (16 registers a work-item), parameters in buffers"));
+}
+
 TEST(Caps, WhatWouldRaiseIsRefusedWithWhatTheDeviceHas) {
   const Outcome o = probe("reason", "OCLTENSOR_CAPS=local_memory=1024G");
   EXPECT_THAT(o.text, AllOf(HasSubstr("devices 0"), HasSubstr("a device is refused"),

@@ -46,7 +46,7 @@ Planned<Form> plan_forward(const OpCall& call, const FusedProblem& p) {
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (p.width > 1 && p.outs[0].strides[3] != 1)
     return "the columns of the result are not neighbours";
-  for (const Form& form : call.caps().steps_at_once == 0 ? kForms : kHalfForms) {
+  for (const Form& form : call.caps().steps_at_once >= kAllSteps ? kForms : kHalfForms) {
     if (form.depth < p.width) continue;
     if (call.caps().max_work_group_size < form.items) return "work-groups are too small";
     if (call.caps().local_memory < static_cast<uint64_t>(form.local_memory()))

@@ -138,8 +138,8 @@ std::string kernels_for(const Capabilities& c) {
                                  : c.register_tiles()     ? "tiles of up to 64 results"
                                                           : "tiles in local memory",
                                  c.item_registers);
-  if (c.steps_at_once != 0) text += fmt::format(", loops by {} steps", c.steps_at_once);
-  if (c.copies_structures) text += ", parameters without an index";
+  if (c.steps_at_once < kAllSteps) text += fmt::format(", loops by {} steps", c.steps_at_once);
+  if (!c.indexed_structures) text += ", parameters without an index";
   if (!c.structs_by_value) text += ", parameters in buffers";
   if (!c.trusted_compiler) text += ", programs by builders first";
   return text;

@@ -16,6 +16,8 @@ enum class KernelStyle : uint8_t {
   Gpu,  // many work-items, a few elements each, local memory, coalesced access
 };
 
+inline constexpr uint32_t kAllSteps = 64;  // more than any tile has
+
 struct Capabilities {
   std::string name, vendor, platform, platform_version, driver_version, language_version;
   cl_device_type type = 0;
@@ -28,8 +30,8 @@ struct Capabilities {
   uint64_t local_memory = 0;       // of a work-group
   uint64_t unit_local_memory = 0;  // that work-groups of a compute unit share; 0: not known
   bool fp64 = false;
-  uint32_t item_registers = 255;  // of 32 bits, of a work-item, as far as it is known
-  uint32_t steps_at_once = 0;     // of a tile in local memory that loops are unrolled by; 0: all
+  uint32_t item_registers = 255;       // of 32 bits, of a work-item, as far as it is known
+  uint32_t steps_at_once = kAllSteps;  // of a tile in local memory that loops are unrolled by
   bool fp16_arithmetic = false;
   bool subgroups = false;
   bool int64_atomics = false;
@@ -41,7 +43,7 @@ struct Capabilities {
   KernelStyle style = KernelStyle::Gpu;
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool structs_by_value = true;      // kernel parameters may be structures
-  bool copies_structures = false;    // to each work-item's memory, where a variable indexes them
+  bool indexed_structures = true;    // else each work-item copies them, where a variable indexes
   bool timestamps = true;            // profiling queues stamp their commands
   bool finish_waits = true;          // clFinish waits for all commands of its queue
   bool launch_thread = false;        // streams submit launches by threads of their own

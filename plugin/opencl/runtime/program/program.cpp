@@ -252,9 +252,9 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
   const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
   const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
   std::string compiler;  // what it wants
-  if (caps_.steps_at_once != 0)
+  if (caps_.steps_at_once < kAllSteps)
     compiler = fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
-  if (caps_.copies_structures) compiler += "#define COPIES_STRUCTURES 1\n";
+  if (!caps_.indexed_structures) compiler += "#define COPIES_STRUCTURES 1\n";
   Text text{outline + std::string(style) + compiler + defines + expand(source),
             caps_.build_options};
   text.source = without_hidden(caps_, text.source);
