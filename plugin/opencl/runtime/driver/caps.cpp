@@ -112,11 +112,12 @@ uint32_t group_limit(const Capabilities& caps, cl_device_id device, cl_kernel ke
 
 std::string describe_group(cl_device_id device, cl_kernel kernel,
                            const std::array<size_t, 3>& local) {
-  const size_t declared = declared_group(device, kernel);
-  return fmt::format("{} work-items in a work-group{}, the kernel's limit is {}",
-                     local[0] * local[1] * local[2],
-                     declared == 0 ? std::string() : fmt::format(" ({} declared)", declared),
-                     asked_group(device, kernel));
+  const size_t items = local[0] * local[1] * local[2];
+  const size_t declared = declared_group(device, kernel), most = asked_group(device, kernel);
+  if (declared != 0 && declared != items)
+    return fmt::format(": {} work-items in a work-group, {} declared", items, declared);
+  if (most == 0 || items <= most) return {};
+  return fmt::format(": {} work-items in a work-group, the kernel's limit is {}", items, most);
 }
 
 std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,

@@ -24,7 +24,8 @@ std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel
 // driver has promised. Asked once for each kernel: drivers may take long to answer.
 uint32_t group_limit(const Capabilities& caps, cl_device_id device, cl_kernel kernel);
 
-// "256 work-items in a work-group, the kernel's limit is 64": for a driver's refusal.
+// ": 256 work-items in a work-group, the kernel's limit is 64", for a driver's refusal; empty if
+// that is not why.
 std::string describe_group(cl_device_id device, cl_kernel kernel,
                            const std::array<size_t, 3>& local);
 

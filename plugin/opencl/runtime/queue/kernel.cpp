@@ -122,9 +122,11 @@ void Kernel::make() {
 
 Range Kernel::halved(Range range) const {
   const auto items = [&] { return range.local[0] * range.local[1] * range.local[2]; };
+  const auto even = [](size_t size) { return size % 2 == 0 ? size : 0; };
   while (items() > group_limit_) {
-    size_t& widest = *std::ranges::max_element(range.local);
-    widest = widest % 2 == 0 ? widest / 2 : 1;
+    size_t& widest = *std::ranges::max_element(range.local, {}, even);
+    if (even(widest) == 0) break;  // a launcher's mistake, for the driver to refuse
+    widest /= 2;
   }
   return range;
 }

@@ -135,7 +135,7 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
   if (code != CL_SUCCESS) [[unlikely]] {
     call = fmt::format("clEnqueueNDRangeKernel ({}{})", name,
                        code == CL_INVALID_WORK_GROUP_SIZE && local != nullptr
-                           ? ": " + describe_group(device_.id(), kernel, range.local)
+                           ? describe_group(device_.id(), kernel, range.local)
                            : std::string());
     return code;
   }
