@@ -2,23 +2,18 @@
 // table but releases is counted, and call number N returns an error without reaching the driver.
 //   FAULT_AT=N in the environment arms it from the start; fault_arm(N) and fault_count() control it
 //   within a process. fault_live() is the number of references to OpenCL objects that are held.
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
-
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <tuple>
 #include <type_traits>
+
+#include "../support/opencl_layer.h"
 
 namespace {
 
 std::atomic<long> calls{0};
 std::atomic<long> fail_at{0};
 std::atomic<long> live{0};
-cl_icd_dispatch target;
-cl_icd_dispatch layer;
 
 bool hit() { return ++calls == fail_at.load(); }
 
@@ -115,28 +110,10 @@ __attribute__((visibility("default"))) void fault_arm(long n) {
 __attribute__((visibility("default"))) long fault_count() { return calls; }
 __attribute__((visibility("default"))) long fault_live() { return live; }
 
-__attribute__((visibility("default"))) cl_int clGetLayerInfo(cl_layer_info what, size_t capacity,
-                                                             void* value, size_t* size) {
-  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  if (size != nullptr) *size = sizeof version;
-  if (value != nullptr && capacity >= sizeof version) std::memcpy(value, &version, sizeof version);
-  return CL_SUCCESS;
-}
+}  // extern "C"
 
-__attribute__((visibility("default"))) cl_int clInitLayer(cl_uint entries,
-                                                          const cl_icd_dispatch* below,
-                                                          cl_uint* entries_out,
-                                                          const cl_icd_dispatch** above) {
-  const size_t bytes = entries * sizeof(void*);
-  std::memcpy(static_cast<void*>(&target), below, bytes < sizeof target ? bytes : sizeof target);
-  layer = target;
+static void replace_entries() {
   wrap_objects();
   wrap_others();
   if (const char* at = std::getenv("FAULT_AT")) fail_at = std::strtol(at, nullptr, 10);
-  *entries_out = sizeof layer / sizeof(void*) < entries ? sizeof layer / sizeof(void*) : entries;
-  *above = &layer;
-  return CL_SUCCESS;
 }
-
-}  // extern "C"

@@ -4,18 +4,12 @@
 //                          it; binaries are built as ever
 //   KERNEL_WORK_GROUP=N    kernels that declare no size take N work-items in a group at most, as
 //                          where registers are few
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
-
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
-namespace {
+#include "../support/opencl_layer.h"
 
-cl_icd_dispatch target;
-cl_icd_dispatch layer;
+namespace {
 
 cl_int CL_API_CALL build(cl_program program, cl_uint count, const cl_device_id* devices,
                          const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
@@ -66,30 +60,8 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint rank
 
 }  // namespace
 
-extern "C" {
-
-__attribute__((visibility("default"))) cl_int clGetLayerInfo(cl_layer_info what, size_t capacity,
-                                                             void* value, size_t* size) {
-  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  if (size != nullptr) *size = sizeof version;
-  if (value != nullptr && capacity >= sizeof version) std::memcpy(value, &version, sizeof version);
-  return CL_SUCCESS;
-}
-
-__attribute__((visibility("default"))) cl_int clInitLayer(cl_uint entries,
-                                                          const cl_icd_dispatch* below,
-                                                          cl_uint* entries_out,
-                                                          const cl_icd_dispatch** above) {
-  const size_t bytes = entries * sizeof(void*);
-  std::memcpy(static_cast<void*>(&target), below, bytes < sizeof target ? bytes : sizeof target);
-  layer = target;
+static void replace_entries() {
   layer.clBuildProgram = build;
   layer.clGetKernelWorkGroupInfo = tell;
   layer.clEnqueueNDRangeKernel = launch;
-  *entries_out = sizeof layer / sizeof(void*) < entries ? sizeof layer / sizeof(void*) : entries;
-  *above = &layer;
-  return CL_SUCCESS;
 }
-
-}  // extern "C"
