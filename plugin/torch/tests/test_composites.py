@@ -325,10 +325,33 @@ class OutForms(unittest.TestCase):
                 )
                 self.same(lambda x, d=density: torch.histogram(x, 9, weight=x.abs(), density=d), x)
                 self.same(lambda x, d=density: torch.histogram(x[:0], 4, density=d), x)
+                self.same(
+                    lambda x, d=density: torch.histogram(
+                        x.view(10, 10, 10), 9, weight=x.abs().view(10, 10, 10), density=d
+                    ),
+                    x,
+                )
+                self.same(
+                    lambda x, d=density: torch.histogramdd(
+                        x.view(5, 50, 4), [2] * 4, weight=x.abs()[:250].view(5, 50), density=d
+                    ),
+                    x,
+                )
                 far = torch.cat([x, torch.tensor([float("nan"), float("inf")], dtype=dtype)])
                 self.same(
                     lambda x, d=density: torch.histogram(x, 4, range=(-1.0, 1.0), density=d), far
                 )
+
+    def test_weights_of_histograms_are_one_a_point(self) -> None:
+        for device in ("cpu", "ocl"):
+            x = torch.rand(4, 3, 2, device=device)
+            with self.subTest(device=device):
+                flat = torch.histogram(x, 3, weight=torch.full((24,), 2.0, device=device))
+                self.assertEqual(flat.hist.sum().item(), 48)
+                with self.assertRaisesRegex(RuntimeError, "shape"):
+                    torch.histogram(x, 3, weight=torch.ones(23, device=device))
+                with self.assertRaisesRegex(RuntimeError, "shape"):
+                    torch.histogramdd(x, [3, 3], weight=torch.ones(12, device=device))
 
     def test_matrix_exp_of_different_norms(self) -> None:
         torch.manual_seed(10)

@@ -80,6 +80,12 @@ CALLS: dict[str, Callable] = {
     "bucketize": lambda x: torch.bucketize(x(4).detach(), x(6).detach().sort().values),
     "cummax": lambda x: x(3, 4).cummax(1).values,
     "cummin": lambda x: x(3, 4).cummin(0).values,
+    "histogram": lambda x: torch.histogram(
+        x(3, 4).detach(), 3, weight=x(3, 4).detach(), density=True
+    ),
+    "histogramdd": lambda x: (
+        torch.histogramdd(x(3, 4, 2).detach(), [2, 2], weight=x(3, 4).detach()).hist
+    ),
     "cumsum": lambda x: x(3, 4).cumsum(0),
     "sparse": sparse,
     "bag": lambda x: F.embedding_bag(

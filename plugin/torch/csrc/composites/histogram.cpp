@@ -61,8 +61,13 @@ std::vector<Tensor> make_edges(const Tensor& points, at::IntArrayRef bins, const
   return edges;
 }
 
+// One value a point, as the points are rows by now.
+Weight flat(const Weight& weight) {
+  return weight.has_value() ? Weight(weight->reshape({-1})) : weight;
+}
+
 Tensor count(const Tensor& points, at::TensorList edges, const Weight& weight, bool density) {
-  return at::_histogramdd_from_bin_tensors(points, edges, weight, density);
+  return at::_histogramdd_from_bin_tensors(points, edges, flat(weight), density);
 }
 
 std::vector<Tensor> bin_edges(const Tensor& self, at::IntArrayRef bins, Range range, const Weight&,
@@ -72,6 +77,11 @@ std::vector<Tensor> bin_edges(const Tensor& self, at::IntArrayRef bins, Range ra
 Tensor from_counts(const Tensor& self, at::IntArrayRef bins, Range range, const Weight& weight,
                    bool density) {
   const Tensor points = rows_of(self);
+  const at::IntArrayRef shape = self.sizes().slice(0, self.dim() - 1);
+  TORCH_CHECK(!weight.has_value() || weight->sizes() == shape,
+              "torch.histogramdd: the weights should have the shape of the input without its last "
+              "dimension, ",
+              shape, ", but have ", weight->sizes());
   return count(points, make_edges(points, bins, range), weight, density);
 }
 
@@ -82,7 +92,8 @@ Two histogram_counts(const Tensor& self, int64_t bins, Range range, const Weight
   return {count(points, edges, weight, density), edges[0]};
 }
 Two histogram_edges(const Tensor& self, const Tensor& edges, const Weight& weight, bool density) {
-  return {count(self.reshape({-1, 1}), {edges}, weight, density), edges.clone()};
+  const Weight flat = weight;
+  return {count(self.reshape({-1, 1}), {edges}, flat, density), edges.clone()};
 }
 
 }  // namespace
