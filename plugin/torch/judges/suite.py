@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -19,10 +20,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 DEVICES = ("cpu", "ocl")
+SECOND = "second call, us"
+TOO_SLOW = 20  # times the CPU's: what computes takes less on any device, what compiles more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +69,27 @@ class Recorder:
             self.say(test=report.nodeid, state=report.outcome, reason=text, notes=notes)
 
 
+class SecondCalls:
+    """In the child, a pytest plugin: each test that passes runs once more, and is timed then."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def pytest_pyfunc_call(self, pyfuncitem: Any) -> Any:
+        import torch
+
+        arguments = {n: pyfuncitem.funcargs[n] for n in pyfuncitem._fixtureinfo.argnames}
+        pyfuncitem.obj(**arguments)
+        begin = time.perf_counter()
+        with contextlib.suppress(Exception):  # of a test that cannot be called twice
+            pyfuncitem.obj(**arguments)
+            if self.device == "ocl":
+                torch.get_device_module("ocl").synchronize()
+            taken = round((time.perf_counter() - begin) * 1e6)
+            pyfuncitem.user_properties.append((SECOND, taken))
+        return True
+
+
 def error_of(report: Any) -> str:
     """The last exception that pytest shows, and Hypothesis' example that led there."""
     text = str(report.longrepr)
@@ -80,6 +105,11 @@ def work(suite: Suite, file: pathlib.Path) -> int:
 
     told = json.loads(file.read_text())
     plugins = [Recorder(told["only"], told["seen"]), *suite.prepare(told["device"])]
+    if told["second_calls"]:
+        for plugin in plugins:
+            if hasattr(plugin, "compares"):
+                plugin.compares = False
+        plugins.append(SecondCalls(told["device"]))
     return int(pytest.main(told["command"], plugins=plugins))
 
 
@@ -107,6 +137,7 @@ def start(
         "command": [*command, *suite.command(options)],
         "device": device,
         "only": options.only,
+        "second_calls": options.second_calls,
         "seen": seen,
     }
     name = "-".join([device, *part.parts[-3:-1], part.stem])
@@ -187,6 +218,8 @@ def judge(suite: Suite, options: argparse.Namespace) -> dict[str, dict[str, dict
             results = run_part(suite, part, device, options)
             with lock:
                 found[device].update(results)
+                if options.json:
+                    options.json.write_text(json.dumps(found, indent=0, sort_keys=True))
                 print(f"{device} {part_of(str(part))}: {totals(results)}", file=sys.stderr)
                 for name, result in results.items():
                     if options.list and result["state"] not in ("passed", "skipped"):
@@ -230,6 +263,27 @@ def explanation(suite: Suite, name: str, error: str) -> str:
     return next(iter(found), "")
 
 
+def second_calls(found: dict[str, dict[str, dict]]) -> str:
+    """Markdown: the tests whose second call takes TOO_SLOW times the CPU's, worst first."""
+    if set(found) != set(DEVICES):
+        return ""
+    times = [
+        {n: r["notes"][SECOND] for n, r in found[d].items() if SECOND in r.get("notes", {})}
+        for d in DEVICES
+    ]
+    both = sorted(set(times[0]) & set(times[1]))
+    if not both:
+        return ""
+    ratios = sorted(((times[1][n] / max(times[0][n], 1), n) for n in both), reverse=True)
+    middle = ratios[len(ratios) // 2][0]
+    text = f"\n{len(both)} second calls, the middle one {middle:.1f} times the CPU's; over "
+    text += f"{TOO_SLOW} times:\n\n| test | CPU, us | ocl, us | ratio |\n|---|---|---|---|\n"
+    for ratio, name in ratios:
+        if ratio >= TOO_SLOW:
+            text += f"| `{name}` | {times[0][name]} | {times[1][name]} | {ratio:.0f} |\n"
+    return text
+
+
 def page(suite: Suite, found: dict[str, dict[str, dict]], by_part: bool = False) -> str:
     """Markdown: the totals, those of each part, and what differs."""
     text = "| device | tests |\n|---|---|\n"
@@ -241,7 +295,8 @@ def page(suite: Suite, found: dict[str, dict[str, dict]], by_part: bool = False)
             text += f"| {part} | {' | '.join(map(totals, own))} |\n"
     notes: collections.Counter = collections.Counter()
     for result in found.get("ocl", {}).values():
-        notes.update(result.get("notes", {}))
+        notes.update({k: n for k, n in result.get("notes", {}).items() if k != SECOND})
+    text += second_calls(found)
     text += "".join(f"\n{name}: {count}\n" for name, count in sorted(notes.items()))
     rows = differences(found)
     if rows:
@@ -266,8 +321,11 @@ def parser(suite: Suite) -> argparse.ArgumentParser:
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--list", action="store_true", help="print every failure of each device")
     p.add_argument("--by-part", action="store_true", help="add a table with a row for each file")
+    p.add_argument("--second-calls", action="store_true", help="run each test twice, time that")
     p.add_argument("--out", type=pathlib.Path, help="write the table there, too")
-    p.add_argument("--json", type=pathlib.Path, help="write every test's result there")
+    p.add_argument(
+        "--json", type=pathlib.Path, help="write every test's result there, part by part"
+    )
     return p
 
 
@@ -282,8 +340,6 @@ def main(suite: Suite, p: argparse.ArgumentParser, check: Callable = lambda opti
     print(text)
     if options.out:
         options.out.write_text(text)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=0, sort_keys=True))
     rows = differences(found)
     worse = [(n, ours) for n, theirs, ours in rows if theirs["state"] == "passed"]
     bad = [n for n, ours in worse if not explanation(suite, n, ours["reason"])]

@@ -63,6 +63,17 @@ class Suites(unittest.TestCase):
         self.assertEqual(suite.differences(found), [])
         self.assertIn("| ocl | 1 skipped |", suite.page(self.suite, found))
 
+    def test_second_calls(self) -> None:
+        both = {"cpu": (10, 500), "ocl": (200, 600)}
+        found = {
+            d: {n: {**result("passed"), "notes": {suite.SECOND: t}} for n, t in zip("ab", us)}
+            for d, us in both.items()
+        }
+        text = suite.page(self.suite, found)
+        self.assertIn("2 second calls", text)
+        self.assertIn("| `a` | 10 | 200 | 20 |", text)
+        self.assertNotIn("| `b` |", text)
+
     def test_parts(self) -> None:
         found = {"cpu": {"scipy/fft/tests/test_basic.py::T::x": result("passed")}}
         self.assertIn("| fft/basic | 1 passed |", suite.page(self.suite, found, by_part=True))
@@ -75,7 +86,12 @@ class Suites(unittest.TestCase):
             fake.write_text(FAKE)
             known = dataclasses.replace(self.suite, harness=os.fspath(fake))
             options = argparse.Namespace(
-                checkout=place, examples=1, only="", timeout=60.0, scratch=folder
+                checkout=place,
+                examples=1,
+                only="",
+                second_calls=False,
+                timeout=60.0,
+                scratch=folder,
             )
             part = place / "tests" / "test_x.py"
             ours = suite.run_part(known, part, "ocl", options)
