@@ -1,6 +1,7 @@
 // The text of OCLTENSOR_CAPS.
 #include "caps.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace ocltensor {
@@ -24,10 +25,12 @@ constexpr CapRow kCaps[] = {
 struct Profile {
   const char* name;
   const char* caps;
+  const char* title;  // of a class of devices, or empty
+  const char* alike;  // parts of the names of its devices, with | between
 };
 constexpr Profile kProfiles[] = {
 #define OCLTENSOR_CAP(...)
-#define OCLTENSOR_CAPS_PROFILE(name, caps) {name, caps},
+#define OCLTENSOR_CAPS_PROFILE(name, caps, title, alike) {name, caps, title, alike},
 #include "base/caps.def"
 #undef OCLTENSOR_CAPS_PROFILE
 #undef OCLTENSOR_CAP
@@ -78,6 +81,15 @@ bool add(std::string_view text, bool by_profile, std::vector<CapLimit>& limits) 
   }
 }
 
+bool names_one_of(std::string_view device, std::string_view parts) {
+  while (!parts.empty()) {
+    const size_t end = std::min(parts.find('|'), parts.size());
+    if (device.find(parts.substr(0, end)) != std::string_view::npos) return true;
+    parts.remove_prefix(std::min(end + 1, parts.size()));
+  }
+  return false;
+}
+
 }  // namespace
 
 const char* name(Cap cap) { return kCaps[static_cast<size_t>(cap)].name; }
@@ -86,6 +98,13 @@ std::optional<std::vector<CapLimit>> parse_caps(std::string_view text) {
   std::vector<CapLimit> limits;
   if (text.empty() || add(text, false, limits)) return limits;
   return std::nullopt;
+}
+
+std::string profile_of(std::string_view device) {
+  for (const Profile& profile : kProfiles)
+    if (names_one_of(device, profile.alike))
+      return std::string(profile.name) + ", " + profile.title;
+  return {};
 }
 
 std::string caps_names() {

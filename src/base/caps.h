@@ -29,6 +29,10 @@ const char* name(Cap cap);
 // "small-gpu,local_memory=16K": limits in the text's order. Nothing if a name or a value is wrong.
 std::optional<std::vector<CapLimit>> parse_caps(std::string_view text);
 
+// The profile of the class to which a device of this name belongs, and the class: "gfx906, AMD Vega
+// 20 (Radeon VII, MI50)". Empty if no description has it.
+std::string profile_of(std::string_view device);
+
 // The names of capabilities and profiles, for messages.
 std::string caps_names();
 

@@ -2,6 +2,7 @@
 
 usage: devices.py              one line a device
        devices.py caps NAME    OCLTENSOR_CAPS, by which another device has no more than this one
+       devices.py profiles     writes src/base/device_profiles.def, the profiles of these names
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import sys
+import textwrap
 
 try:
     import tomllib
@@ -16,6 +18,7 @@ except ModuleNotFoundError:  # before Python 3.11
     from pip._vendor import tomli as tomllib
 
 FOLDER = pathlib.Path(__file__).parent / "devices"
+PROFILES = pathlib.Path(__file__).parents[2] / "src" / "base" / "device_profiles.def"
 
 TYPES = {"gpu": 1 << 2, "accelerator": 1 << 3}
 # CL_DEVICE_SINGLE_FP_CONFIG: denormals, infinities, to nearest, fused; division rounded right.
@@ -76,8 +79,30 @@ EXTENSIONS = {
 def caps(device: Device) -> str:
     there = device.answers["extensions"].split()
     limits = [f"{cap}=0" for cap, e in EXTENSIONS.items() if not any(t.endswith(e) for t in there)]
+    limits += [
+        f"{cap}=0" for cap in ("exact_division", "unified_memory") if not device.answers[cap]
+    ]
     limits += [f"{cap}={device.answers[cap]}" for cap in ("work_group", "local_memory")]
-    return ",".join(limits)
+    limits += [f"item_registers={device.unit.item_registers}"]
+    if "compute_capability" in device.answers:
+        major, minor = device.answers["compute_capability"]
+        limits += [f"compute_capability={10 * major + minor}"]
+    return ",".join(limits + [fact["caps"] for fact in device.facts if "caps" in fact])
+
+
+def profiles() -> str:
+    """The text of device_profiles.def."""
+    text = "// Devices that the compile farm describes, as profiles of OCLTENSOR_CAPS.\n"
+    text += "// Written by tests/compile_farm/devices.py profiles.\n"
+    text += "// clang-format off\n"
+    for device in devices().values():
+        lines = textwrap.wrap(caps(device).replace(",", ", "), 86)
+        pieces = [f'"{line.replace(", ", ",")}"' for line in lines]
+        alike = "|".join(device.answers["alike"])
+        text += f'OCLTENSOR_CAPS_PROFILE("{device.name}",\n'
+        text += "".join(f"    {piece}\n" for piece in pieces[:-1])
+        text += f'    {pieces[-1]},\n    "{device.title}",\n    "{alike}")\n'
+    return text
 
 
 def load(path: pathlib.Path) -> Device:
@@ -102,6 +127,9 @@ def devices() -> dict[str, Device]:
 def main() -> None:
     if sys.argv[1:2] == ["caps"]:
         print(caps(devices()[sys.argv[2]]))
+        return
+    if sys.argv[1:2] == ["profiles"]:
+        PROFILES.write_text(profiles())
         return
     for device in devices().values():
         print(f"{device.name:8} {device.compiler:6} {device.target:8} {device.title}")

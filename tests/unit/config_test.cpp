@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/caps.h"
 #include "ocltensor/error.h"
 
 namespace ocltensor {
@@ -95,6 +96,16 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_BF16_REDUCTION", "1.5"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "nan"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7x"}};
+
+TEST(Caps, ProfilesOfDevicesAreFoundByName) {
+  EXPECT_EQ(profile_of("gfx906:sramecc+:xnack-"), "gfx906, AMD Vega 20 (Radeon VII, MI50)");
+  EXPECT_EQ(profile_of("Intel(R) UHD Graphics 630"), "skl, Intel Gen9 (HD 530 to UHD 630)");
+  EXPECT_EQ(profile_of("NVIDIA GeForce GTX 1080 Ti"), "sm_61, NVIDIA Pascal (GTX 1050 to 1080 Ti)");
+  EXPECT_EQ(profile_of("NVIDIA H200"), "");
+  EXPECT_EQ(profile_of(""), "");
+  for (const char* text : {"gfx906", "skl", "adreno,local_memory=16K", "small-gpu"})
+    EXPECT_TRUE(parse_caps(text).has_value()) << text;
+}
 
 TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
   for (const config::KnobState& knob : config::list()) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "base/caps.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "ocltensor/error.h"
@@ -142,6 +143,8 @@ std::string kernels_for(const Capabilities& c) {
   if (!c.indexed_structures) text += ", parameters without an index";
   if (!c.structs_by_value) text += ", parameters in buffers";
   if (!c.trusted_compiler) text += ", programs by builders first";
+  if (const std::string known = profile_of(c.name); !known.empty())
+    text += fmt::format("; {}: its row of plugin/opencl/DEVICES.md", known);
   return text;
 }
 
