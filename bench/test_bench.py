@@ -28,6 +28,7 @@ except ImportError:
     print("SKIPPED: numpy is missing")
     sys.exit(77)
 
+import ages
 import contest
 import data
 import goals
@@ -294,7 +295,60 @@ class Files(unittest.TestCase):
             self.assertIn(f"{len(book['rows'])} rows, geometric mean x1.000, 0 slower", text)
 
     def test_committed_tables_are_theirs(self) -> None:
-        self.assertEqual(results.committed_tables(), (HERE / "RESULTS.md").read_text())
+        text = (HERE / "RESULTS.md").read_text()
+        self.assertEqual(results.committed_tables(lambda *_: None), ages.without_remarks(text))
+
+    def test_old_sections_say_so(self) -> None:
+        book = results.load(str(HERE / "results/h200.json"))
+        commits = {"conv": ages.OLD, "matmul": ages.OLD - 1}
+        text = "\n".join(results.section(book, "", lambda commit, family: commits.get(family)))
+        of_conv = text.split("\n### conv\n")[1].split("\n### ")[0]
+        count = sum(r["family"] == "conv" for r in book["rows"])
+        self.assertIn(f"**Old**: {count} rows measured 100 commits of its kernels ago.", of_conv)
+        self.assertIn("**Old**: what is from conv, see there.", text.split("\n### ")[1])
+        self.assertEqual(text.count(ages.MARK), 2)
+        plain = "\n".join(results.section(book, "", lambda *_: None))
+        self.assertEqual(ages.without_remarks(text), plain)
+        self.assertNotIn(ages.MARK, plain)
+
+    def test_ages_count_commits_of_a_family(self) -> None:
+        self.assertEqual({*ages.FOLDERS, "launch"}, set(FAMILIES))
+        for folders in ages.FOLDERS.values():
+            for folder in folders:
+                self.assertTrue((HERE.parent / "kernels" / folder).is_dir(), folder)
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            self.assertIsNone(ages.commits_since("HEAD", "conv", root / "nowhere"))
+            with mock.patch.dict(os.environ, GIT_CEILING_DIRECTORIES=str(root.parent)):
+                self.assertIsNone(ages.commits_since("HEAD", "conv", root))
+
+            def git(*words: str) -> str:
+                who = ["-c", "user.name=a", "-c", "user.email=a@b.invalid"]
+                command = ["git", *who, *words]
+                return subprocess.run(
+                    command, cwd=root, check=True, capture_output=True, text=True
+                ).stdout.strip()
+
+            git("init", "-q")
+            for name in (
+                "kernels/conv/a.cl",
+                "kernels/conv/b.cl",
+                "kernels/vendor/conv/c.cl",
+                "plugin/opencl/ops/conv/d.cpp",
+                "kernels/pool/e.cl",
+                "README.md",
+            ):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(name)
+                git("add", ".")
+                git("commit", "-q", "-m", name)
+            first = git("rev-list", "--max-parents=0", "HEAD")
+            self.assertEqual(ages.commits_since(first, "conv", root), 3)
+            self.assertEqual(ages.commits_since(first, "pool", root), 1)
+            self.assertEqual(ages.commits_since(first, "models", root), 4)
+            self.assertEqual(ages.commits_since(first, "launch", root), 0)
+            self.assertIsNone(ages.commits_since("", "conv", root))
+            self.assertIsNone(ages.commits_since("0123abc", "conv", root))
 
     def test_a_file_written_again_is_the_same(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
