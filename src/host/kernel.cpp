@@ -30,6 +30,19 @@ KernelLibrary KernelLibrary::compile(std::string_view source, Device device,
   return library;
 }
 
+uint32_t KernelLibrary::request(const std::vector<std::string>& sources, Device device,
+                                std::string_view options) {
+  const tb_kernel_api& api = *backend(device).api->kernel;
+  uint32_t asked = 0;
+  if (api.struct_size <= offsetof(tb_kernel_api, request))
+    return asked;  // a backend of an earlier version
+  std::vector<const char*> texts;
+  for (const std::string& source : sources) texts.push_back(source.c_str());
+  invoke_api("requesting kernels", api.request, static_cast<int32_t>(device.index()), texts.data(),
+             static_cast<uint32_t>(texts.size()), std::string(options).c_str(), &asked);
+  return asked;
+}
+
 std::vector<std::string> KernelLibrary::names() const {
   const tb_kernel_api& api = *backend(impl_->device).api->kernel;
   uint32_t count = 0;

@@ -88,21 +88,20 @@ Borrowed& borrowed_kernels() {
   return thread_owned(own);
 }
 
-cl_kernel create(Device& device, const Source& source, const Defines& defines,
-                 const char* function) {
+cl_kernel create(Device& device, Program& from, const char* function) {
   const auto made = [&device]() -> uint64_t {
     const BuildCounters& count = build_counters();
     return count.builds + (device.caps().loads_at_exit ? 0 : count.loads.load());
   };
   const uint64_t before = made();
-  const cl_program program = device.programs().get(source, defines);
+  const cl_program program = device.programs().get(from);
   // Also before exit handlers that this program's build added.
   if (made() != before) LaunchThread::stop_all_at_exit();
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
   if (code != CL_SUCCESS)
     throw Error(TB_E_INTERNAL, 0,
-                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
+                fmt::format("{} has no kernel {}: {}", from.name(), function, error_name(code)),
                 code);
   return kernel;
 }
@@ -114,8 +113,8 @@ std::unique_ptr<Kernel> make_kernel(Device& device, cl_kernel made, const char* 
 }  // namespace
 
 void Kernel::make() {
-  if (later_->unproven) proving::wait(later_->device, later_->source, later_->defines);
-  kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
+  if (later_->unproven) proving::wait(*later_->program);
+  kernel_ = Handle<cl_kernel>(create(later_->device, *later_->program, name_));
   group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_.get());
   is_made_.store(true, std::memory_order_release);
 }
@@ -171,28 +170,26 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
   const KeyView key{&device, owner, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
-  if (DryRun* dry = DryRun::here(); dry != nullptr && !device.programs().has(source, defines)) {
-    dry->note(source, defines);
+  ProgramCache& programs = device.programs();
+  const std::shared_ptr<Program> program = programs.find(source, defines);
+  if (DryRun* dry = DryRun::here(); dry != nullptr && !programs.has(*program)) {
+    dry->note(program);
     return borrowed.unready;
   }
-  if (Rehearsal& rehearsal = stream.rehearsal();
-      rehearsal.is_on() && !device.programs().has(source, defines)) {
-    rehearsal.note(source, defines);
+  if (Rehearsal& rehearsal = stream.rehearsal(); rehearsal.is_on() && !programs.has(*program)) {
+    rehearsal.note(program);
     return borrowed.unready;
   }
   if (device.caps().launch_compiler != nullptr) LaunchThread::note_compiling_launch();
   std::unique_ptr<Kernel> kernel;
   const bool may_wait = defers_builds(stream);
-  const bool is_missing = may_wait && !device.programs().has(source, defines);
-  const bool unproven =
-      may_wait && !proving::is_testing() && proving::concerns(device, source, defines);
-  if (is_missing)
-    build_ahead::request(device.caps(), device.index(),
-                         {source.path, build_ahead::on_one_line(defines.source())});
+  const bool is_missing = may_wait && !programs.has(*program);
+  const bool unproven = may_wait && !proving::is_testing() && proving::concerns(*program);
+  if (is_missing) programs.request(*program);
   if (is_missing || unproven)
-    kernel = std::make_unique<Kernel>(device, source, defines, function, unproven);
+    kernel = std::make_unique<Kernel>(device, program, function, unproven);
   else
-    kernel = make_kernel(device, create(device, source, defines, function), function);
+    kernel = make_kernel(device, create(device, *program, function), function);
   return *((*borrowed)[Key{&device, owner, &source, function, defines}] = std::move(kernel));
 }
 

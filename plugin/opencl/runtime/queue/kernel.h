@@ -23,6 +23,8 @@
 
 namespace ocltensor::opencl {
 
+class Program;
+
 class Kernel {
  public:
   // `group_limit` as group_limit() of caps.h; without it launches are left as they are.
@@ -30,9 +32,8 @@ class Kernel {
       : kernel_(kernel), name_(name), is_unready_(kernel == nullptr), group_limit_(group_limit) {}
   // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
   // records of a launch thread, where make() is called before the first one is submitted.
-  Kernel(Device& device, const Source& source, const Defines& defines, const char* name,
-         bool unproven)
-      : name_(name), later_(new Later{device, source, defines, unproven}) {}
+  Kernel(Device& device, std::shared_ptr<Program> program, const char* name, bool unproven)
+      : name_(name), later_(new Later{device, std::move(program), unproven}) {}
   cl_kernel get() const { return kernel_.get(); }
   bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
   // For those who submit: builds the program, or waits for who builds it, and for the verdict.
@@ -98,8 +99,7 @@ class Kernel {
   };
   struct Later {
     Device& device;
-    const Source& source;
-    const Defines defines;
+    const std::shared_ptr<Program> program;
     const bool unproven;
   };
   Handle<cl_kernel> kernel_;
