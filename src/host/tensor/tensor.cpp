@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend.h"
 #include "copy.h"
-#include "named_errors.h"
-#include "storage.h"
-#include "tape.h"
+#include "host/autograd/tape.h"
+#include "host/core/backend.h"
+#include "host/core/named_errors.h"
+#include "host/core/storage.h"
 
 namespace ocltensor {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "host/core/storage.h"
 #include "ocltensor/autograd.h"
-#include "storage.h"
 
 namespace ocltensor::detail {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "backend.h"
 #include "base/log.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <exception>
 
-#include "backend.h"
+#include "host/core/backend.h"
 #include "ocltensor/stream.h"
 
 namespace ocltensor {

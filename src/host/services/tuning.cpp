@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "backend.h"
+#include "host/core/backend.h"
 #include "reports.h"
 
 namespace ocltensor::tuning {

@@ -1,8 +1,8 @@
 // Settings of the host and of every loaded backend under one name space.
 #include "ocltensor/settings.h"
 
-#include "backend.h"
 #include "base/config.h"
+#include "host/core/backend.h"
 #include "setting_scopes.h"
 
 namespace ocltensor {

@@ -7,10 +7,10 @@
 #include <list>
 
 #include "fallback.h"
-#include "named_errors.h"
+#include "host/core/named_errors.h"
+#include "host/core/storage.h"
 #include "pack.h"
 #include "record.h"
-#include "storage.h"
 
 namespace ocltensor {
 namespace detail {

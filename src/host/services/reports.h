@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 

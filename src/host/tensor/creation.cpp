@@ -1,9 +1,9 @@
 // Making tensors.
 #include "ocltensor/creation.h"
 
-#include "backend.h"
 #include "copy.h"
-#include "storage.h"
+#include "host/core/backend.h"
+#include "host/core/storage.h"
 
 namespace ocltensor {
 

@@ -8,9 +8,9 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "dispatcher.h"
+#include "host/core/storage.h"
 #include "ocltensor/settings.h"
 #include "pack.h"
-#include "storage.h"
 
 namespace ocltensor {
 namespace {

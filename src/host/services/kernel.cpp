@@ -1,8 +1,8 @@
 // Custom kernels: handles over the backend's libraries.
 #include "ocltensor/kernel.h"
 
-#include "backend.h"
 #include "base/log.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 

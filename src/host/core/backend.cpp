@@ -9,7 +9,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "cpu/backend.h"
+#include "host/cpu/backend.h"
 #include "loader/loader.h"
 
 namespace ocltensor {

@@ -1,7 +1,7 @@
 // Memory figures, limits and cache of a device.
 #include "ocltensor/memory.h"
 
-#include "backend.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "host/core/storage.h"
 #include "ocltensor/call.h"
-#include "storage.h"
 
 namespace ocltensor::nn {
 namespace {

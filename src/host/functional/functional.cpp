@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tape.h"
+#include "host/autograd/tape.h"
 
 namespace ocltensor {
 namespace {

@@ -1,8 +1,8 @@
 // The profiler and the captures of a backend.
 #include "ocltensor/profiler.h"
 
-#include "backend.h"
 #include "base/config.h"
+#include "host/core/backend.h"
 
 namespace ocltensor::profiler {
 namespace {

@@ -1,10 +1,10 @@
 // Views: new shapes and strides over the same storage.
 #include <algorithm>
 
-#include "named_errors.h"
+#include "host/autograd/tape.h"
+#include "host/core/named_errors.h"
+#include "host/core/storage.h"
 #include "ocltensor/tensor.h"
-#include "storage.h"
-#include "tape.h"
 
 namespace ocltensor {
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "backend.h"
 #include "base/call_plan.h"
+#include "host/core/backend.h"
 #include "ocltensor/call.h"
 
 namespace ocltensor {

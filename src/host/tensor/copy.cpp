@@ -5,11 +5,11 @@
 
 #include <array>
 
-#include "backend.h"
-#include "dispatcher.h"
-#include "fallback.h"
-#include "named_errors.h"
-#include "storage.h"
+#include "host/core/backend.h"
+#include "host/core/named_errors.h"
+#include "host/core/storage.h"
+#include "host/dispatch/dispatcher.h"
+#include "host/dispatch/fallback.h"
 
 namespace ocltensor::detail {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "backend.h"
 #include "base/config.h"
 #include "base/name_patterns.h"
+#include "host/core/backend.h"
 #include "ocltensor/settings.h"
 #include "reports.h"
 #include "setting_scopes.h"

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
-#include "backend.h"
 #include "base/log.h"
 #include "base/thread_owned.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 

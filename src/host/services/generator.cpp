@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "backend.h"
 #include "base/log.h"
+#include "host/core/backend.h"
 
 namespace ocltensor {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/operators.h"
+#include "host/autograd/tape.h"
 #include "ocltensor/call.h"
-#include "tape.h"
 
 namespace ocltensor::detail {
 
