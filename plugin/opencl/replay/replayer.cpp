@@ -45,8 +45,7 @@ void Replayer::build(const Replacements& replacements) {
           "replay "
           "on another one",
           program.name, device_.caps().platform);
-    programs_[program.id] = cl::Program(
-        device_.programs().build(source, program.options, program.name.c_str()).release());
+    programs_[program.id] = device_.programs().build(source, program.options, program.name.c_str());
   }
   for (const auto& [id, kernel] : capture_.kernels()) {
     cl_int code = CL_SUCCESS;

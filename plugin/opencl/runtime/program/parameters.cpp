@@ -4,30 +4,22 @@
 
 #include <algorithm>
 
+#include "runtime/driver/clhpp.h"
+
 namespace ocltensor::opencl {
 namespace {
 
-// What a clGet*Info function tells as text; empty if it does not.
-template <typename Get>
-std::string told_by(Get get) {
-  size_t size = 0;
-  if (get(0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
-  std::string text(size, 0);
-  if (get(size, text.data(), nullptr) != CL_SUCCESS) return {};
-  return text.c_str();
-}
-
-KernelParameter ask(cl_kernel kernel, cl_uint index) {
-  const auto text = [&](cl_kernel_arg_info what) {
-    return told_by([&](size_t n, void* to, size_t* size) {
-      return cl().clGetKernelArgInfo(kernel, index, what, n, to, size);
-    });
+KernelParameter ask(const cl::Kernel& kernel, cl_uint index) {
+  cl_int code = CL_SUCCESS;
+  const auto text = [&code](std::string told) {
+    return code == CL_SUCCESS ? std::string(told.c_str()) : std::string();
   };
-  cl_kernel_arg_address_qualifier space = CL_KERNEL_ARG_ADDRESS_PRIVATE;
-  (void)cl().clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space,
-                                &space, nullptr);
-  return {text(CL_KERNEL_ARG_TYPE_NAME), text(CL_KERNEL_ARG_NAME),
-          space == CL_KERNEL_ARG_ADDRESS_LOCAL};
+  KernelParameter parameter;
+  parameter.type = text(kernel.getArgInfo<CL_KERNEL_ARG_TYPE_NAME>(index, &code));
+  parameter.name = text(kernel.getArgInfo<CL_KERNEL_ARG_NAME>(index, &code));
+  const auto space = kernel.getArgInfo<CL_KERNEL_ARG_ADDRESS_QUALIFIER>(index, &code);
+  parameter.is_local = code == CL_SUCCESS && space == CL_KERNEL_ARG_ADDRESS_LOCAL;
+  return parameter;
 }
 
 // Cuts the text up to a separator off, and the separator.
@@ -40,33 +32,27 @@ std::string_view cut(std::string_view& text, char separator) {
 
 }  // namespace
 
-std::vector<Handle<cl_kernel>> kernels_of(cl_program program) {
+std::vector<cl::Kernel> kernels_of(cl_program program) {
   cl_uint count = 0;
   check_cl(cl().clCreateKernelsInProgram(program, 0, nullptr, &count), "clCreateKernelsInProgram");
   std::vector<cl_kernel> made(count);
   if (count > 0)
     check_cl(cl().clCreateKernelsInProgram(program, count, made.data(), nullptr),
              "clCreateKernelsInProgram");
-  std::vector<Handle<cl_kernel>> kernels;
+  std::vector<cl::Kernel> kernels;
   kernels.reserve(count);
   for (const cl_kernel kernel : made) kernels.emplace_back(kernel);
   return kernels;
 }
 
-std::string name_of(cl_kernel kernel) {
-  return told_by([&](size_t n, void* to, size_t* size) {
-    return cl().clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, n, to, size);
-  });
-}
-
 ProgramParameters ask_parameters(cl_program program) {
   ProgramParameters all;
-  for (const Handle<cl_kernel>& kernel : kernels_of(program)) {
-    cl_uint count = 0;
-    check_cl(cl().clGetKernelInfo(kernel.get(), CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr),
-             "clGetKernelInfo");
-    std::vector<KernelParameter>& parameters = all[name_of(kernel.get())];
-    for (cl_uint i = 0; i < count; ++i) parameters.push_back(ask(kernel.get(), i));
+  for (const cl::Kernel& kernel : kernels_of(program)) {
+    cl_int code = CL_SUCCESS;
+    const cl_uint count = kernel.getInfo<CL_KERNEL_NUM_ARGS>(&code);
+    check_cl(code, "clGetKernelInfo");
+    std::vector<KernelParameter>& parameters = all[kernel.getInfo<CL_KERNEL_FUNCTION_NAME>()];
+    for (cl_uint i = 0; i < count; ++i) parameters.push_back(ask(kernel, i));
   }
   return all;
 }

@@ -31,7 +31,6 @@ std::string to_text(const ProgramParameters& parameters);
 std::optional<ProgramParameters> parameters_from(std::string_view text);
 
 // All kernels of a built program. Throws as check_cl() does.
-std::vector<Handle<cl_kernel>> kernels_of(cl_program program);
-std::string name_of(cl_kernel kernel);
+std::vector<cl::Kernel> kernels_of(cl_program program);
 
 }  // namespace ocltensor::opencl

@@ -12,6 +12,7 @@
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/observe/profiler.h"
@@ -80,6 +81,8 @@ disk_cache::Key parameters_key(const disk_cache::Key& key) {
 
 }  // namespace
 
+;
+
 BuildCounters& build_counters() {
   static BuildCounters counters;
   return counters;
@@ -100,20 +103,20 @@ void ProgramCache::compile(cl_program program, const std::string& options, const
     logging::debug("program", "the compiler says of {}: {}", what, said);
 }
 
-Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
-                                       const char* what) {
+cl::Program ProgramCache::build(const std::string& text, const std::string& options,
+                                const char* what) {
   const profiler::HostCall traced("build", what);
   const Compiling compiling(what);
   const char* lines = text.c_str();
   const size_t length = text.size();
   cl_int code = CL_SUCCESS;
-  Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
+  cl::Program program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
   check_cl(code, "clCreateProgramWithSource");
   tell_progress(what);
   const int64_t begin = now_ns();
-  compile(program.get(), options, what);
+  compile(program(), options, what);
   for (const ProgramFinisher* finisher : program_finishers())
-    if (finisher->wants(caps_, text)) program = finished(program.get(), *finisher, options, what);
+    if (finisher->wants(caps_, text)) program = finished(program(), *finisher, options, what);
   ++build_counters().builds;
   const int64_t elapsed = now_ns() - begin;
   building_ns += elapsed;
@@ -133,10 +136,9 @@ bool ProgramCache::takes_declarations() {
                              "}\n";
     const char* lines = text.c_str();
     cl_int code = CL_SUCCESS;
-    const Handle<cl_program> program(
-        cl().clCreateProgramWithSource(context_, 1, &lines, nullptr, &code));
+    const cl::Program program(cl().clCreateProgramWithSource(context_, 1, &lines, nullptr, &code));
     takes_declarations_ = code == CL_SUCCESS &&
-                          cl().clBuildProgram(program.get(), 1, &device_,
+                          cl().clBuildProgram(program(), 1, &device_,
                                               (caps_.build_options + kWithoutDeclarations).c_str(),
                                               nullptr, nullptr) == CL_SUCCESS;
     if (!takes_declarations_)
@@ -145,7 +147,7 @@ bool ProgramCache::takes_declarations() {
   return takes_declarations_;
 }
 
-Handle<cl_program> ProgramCache::build_kernels(const ProgramText& text) {
+cl::Program ProgramCache::build_kernels(const ProgramText& text) {
   const char* what = text.name.c_str();
   // Declarations that lack a form of a function would have another one called silently, so that
   // they serve texts alone that were tried with them.
@@ -162,29 +164,29 @@ Handle<cl_program> ProgramCache::build_kernels(const ProgramText& text) {
   return build(text.source, text.options, what);
 }
 
-Handle<cl_program> ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
-                                          const std::string& options, const char* what) {
+cl::Program ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
+                                   const std::string& options, const char* what) {
   const std::vector<unsigned char> compiled = binary_of(program);
   const std::string text = finisher.finish(std::string(compiled.begin(), compiled.end()));
-  Handle<cl_program> result = from_binary({text.begin(), text.end()});
-  check(static_cast<bool>(result), "{}: the driver does not take the changed program", what);
-  compile(result.get(), options, what);
+  cl::Program result = from_binary({text.begin(), text.end()});
+  check(result() != nullptr, "{}: the driver does not take the changed program", what);
+  compile(result(), options, what);
   return result;
 }
 
-Handle<cl_program> ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
+cl::Program ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
   const unsigned char* bytes = binary.data();
   const size_t size = binary.size();
   cl_int status = CL_SUCCESS;
   cl_int code = CL_SUCCESS;
-  Handle<cl_program> program(
+  cl::Program program(
       cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
   if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
   return program;
 }
 
-Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const ProgramText& text,
-                                      ProgramParameters& parameters) {
+cl::Program ProgramCache::load(const disk_cache::Key& key, const ProgramText& text,
+                               ProgramParameters& parameters) {
   if (text.origin == TextOrigin::WithFiles) return {};
   const char* what = text.name.c_str();
   std::optional<Compiling> loading;
@@ -192,15 +194,15 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const ProgramT
   const auto binary = disk_cache::load(key);
   if (!binary) return {};
   const profiler::HostCall traced("load", what);
-  Handle<cl_program> program = from_binary(*binary);
-  if (!program ||
-      cl().clBuildProgram(program.get(), 1, &device_, text.options.c_str(), nullptr,
+  cl::Program program = from_binary(*binary);
+  if (program() == nullptr ||
+      cl().clBuildProgram(program(), 1, &device_, text.options.c_str(), nullptr,
                           nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
     disk_cache::remove(key);
     return {};
   }
   if (text.origin == TextOrigin::Given) {
-    parameters = ask_parameters(program.get());
+    parameters = ask_parameters(program());
     if (!are_known(parameters)) {
       const auto kept = disk_cache::load(parameters_key(key));
       auto known =
@@ -264,24 +266,24 @@ bool ProgramCache::wants_builder(const disk_cache::Key& key) const {
          (is_careful() || build_marks::past_of(key) == build_marks::Past::Died);
 }
 
-Handle<cl_program> ProgramCache::load_or_build(const disk_cache::Key& key, const ProgramText& text,
-                                               ProgramParameters& parameters) {
+cl::Program ProgramCache::load_or_build(const disk_cache::Key& key, const ProgramText& text,
+                                        ProgramParameters& parameters) {
   const char* what = text.name.c_str();
-  if (auto program = load(key, text, parameters)) return program;
+  if (auto program = load(key, text, parameters); program() != nullptr) return program;
   refuse_crashing(key, what);
   if (wants_builder(key) && text.origin != TextOrigin::WithFiles) {
     build_ahead::build_elsewhere(caps_, index_, text);
-    if (auto program = load(key, text, parameters)) return program;
+    if (auto program = load(key, text, parameters); program() != nullptr) return program;
   }
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
-    if (auto program = load(key, text, parameters)) return program;
+    if (auto program = load(key, text, parameters); program() != nullptr) return program;
   refuse_crashing(key, what);
   const Compiling compiling(what);
   const build_marks::Mark mark(key, build_marks::Place::Process);
   auto program = build_kernels(text);
-  parameters = asked(text, program.get());
-  save(key, text, program.get(), parameters);
+  parameters = asked(text, program());
+  save(key, text, program(), parameters);
   return program;
 }
 
@@ -322,8 +324,7 @@ void ProgramCache::warm_up() {
   if (!caps_.slow_compiler) return;
   binary_of(build_kernels({"a first kernel", "",
                            "__kernel void first(__global float *x) { x[get_global_id(0)] = 0; }\n",
-                           caps_.build_options, TextOrigin::Plugin})
-                .get());
+                           caps_.build_options, TextOrigin::Plugin})());
 }
 
 void ProgramCache::build_ahead(const ProgramText& text) {
@@ -333,7 +334,7 @@ void ProgramCache::build_ahead(const ProgramText& text) {
   refuse_crashing(key, text.name.c_str());
   const build_marks::Mark mark(key, build_marks::Place::Builder);
   const auto program = build_kernels(text);
-  save(key, text, program.get(), asked(text, program.get()));
+  save(key, text, program(), asked(text, program()));
 }
 
 std::shared_ptr<Program> ProgramCache::known(ProgramText text) {
@@ -386,14 +387,15 @@ cl_program ProgramCache::get(Program& program) {
     make(program);
   });
   if (found) profiler::note("hit", program.name().c_str());
-  return program.program_.get();
+  return (*program.program_)();
 }
 
 void ProgramCache::make(Program& program) {
   const std::shared_ptr<const ProgramText> text = program.text_.load();
-  program.program_ = load_or_build(program.key(), *text, program.parameters_);
+  program.program_ =
+      std::make_shared<cl::Program>(load_or_build(program.key(), *text, program.parameters_));
   // Also if a binary was loaded, because a capture contains sources.
-  recorder::describe(program.program_.get(), text->source, text->options, text->name.c_str());
+  recorder::describe((*program.program_)(), text->source, text->options, text->name.c_str());
   program.is_built_.store(true, std::memory_order_release);
   program.text_.store(nullptr);
 }

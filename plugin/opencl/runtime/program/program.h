@@ -56,7 +56,7 @@ class Program {
   std::atomic<std::shared_ptr<const ProgramText>> text_;  // null once it is built
   std::once_flag once_;
   std::atomic<bool> is_built_{false};
-  Handle<cl_program> program_;
+  std::shared_ptr<cl::Program> program_;
   ProgramParameters parameters_;
 };
 
@@ -94,7 +94,7 @@ class ProgramCache {
   // Has a slow compiler load what it needs for its first program.
   void warm_up();
   // Builds a program that is neither shared nor kept. A finisher is applied if it wants it.
-  Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
+  cl::Program build(const std::string& text, const std::string& options, const char* what);
 
  private:
   // A kernel source's program, without its text.
@@ -115,24 +115,24 @@ class ProgramCache {
   std::shared_ptr<Program> known(ProgramText text);
 
   void make(Program& program);
-  Handle<cl_program> load_or_build(const disk_cache::Key& key, const ProgramText& text,
-                                   ProgramParameters& parameters);
+  cl::Program load_or_build(const disk_cache::Key& key, const ProgramText& text,
+                            ProgramParameters& parameters);
   static bool is_known_to_crash(const Capabilities& caps);
   // Throws Error(TB_E_COMPILE) if the compiler is known to end the process that builds it.
   void refuse_crashing(const disk_cache::Key& key, const char* what);
   bool wants_builder(const disk_cache::Key& key) const;
   // With short declarations of OpenCL C's functions, where these help.
-  Handle<cl_program> build_kernels(const ProgramText& text);
+  cl::Program build_kernels(const ProgramText& text);
   bool takes_declarations();
   // Null if it is not on disk, or what is there cannot be used.
-  Handle<cl_program> load(const disk_cache::Key& key, const ProgramText& text,
-                          ProgramParameters& parameters);
-  Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: refused
+  cl::Program load(const disk_cache::Key& key, const ProgramText& text,
+                   ProgramParameters& parameters);
+  cl::Program from_binary(const std::vector<unsigned char>& binary);  // null: refused
   ProgramParameters asked(const ProgramText& text, cl_program program) const;
   void save(const disk_cache::Key& key, const ProgramText& text, cl_program program,
             const ProgramParameters& parameters);
-  Handle<cl_program> finished(cl_program program, const ProgramFinisher& finisher,
-                              const std::string& options, const char* what);
+  cl::Program finished(cl_program program, const ProgramFinisher& finisher,
+                       const std::string& options, const char* what);
   void compile(cl_program program, const std::string& options, const char* what);
 
   cl_context context_;

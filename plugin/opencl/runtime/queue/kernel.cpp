@@ -12,6 +12,7 @@
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/proving.h"
@@ -112,10 +113,18 @@ std::unique_ptr<Kernel> make_kernel(Device& device, cl_kernel made, const char* 
 
 }  // namespace
 
+Kernel::Kernel(cl_kernel kernel, const char* name, uint32_t group_limit)
+    : kernel_(kernel),
+      owner_(std::make_shared<cl::Kernel>(kernel)),
+      name_(name),
+      is_unready_(kernel == nullptr),
+      group_limit_(group_limit) {}
+
 void Kernel::make() {
   if (later_->unproven) proving::wait(*later_->program);
-  kernel_ = Handle<cl_kernel>(create(later_->device, *later_->program, name_));
-  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_.get());
+  kernel_ = create(later_->device, *later_->program, name_);
+  owner_ = std::make_shared<cl::Kernel>(kernel_);
+  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_);
   is_made_.store(true, std::memory_order_release);
 }
 
@@ -132,7 +141,7 @@ Range Kernel::halved(Range range) const {
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
   return changes.for_each([&](uint32_t index, size_t bytes, const void* value) {
-    const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
+    const cl_int code = cl().clSetKernelArg(kernel_, index, bytes, value);
     if (code != CL_SUCCESS) [[unlikely]]
       call = fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes);
     return code;

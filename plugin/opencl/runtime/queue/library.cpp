@@ -61,7 +61,7 @@ struct CustomKernel::Binding {
   bool offsets;  // pointers take two parameters: base and byte offset
   size_t argument = 0;
   cl_uint next = 0;
-  std::vector<Handle<cl_mem>> views;
+  std::vector<cl::Buffer> views;
   std::vector<tb_address> lists;
   ~Binding() {
     for (const tb_address address : lists) try {
@@ -71,10 +71,10 @@ struct CustomKernel::Binding {
   }
 };
 
-CustomKernel::CustomKernel(Device& device, Program& program, Handle<cl_kernel> probe)
+CustomKernel::CustomKernel(Device& device, Program& program, cl::Kernel probe)
     : device_(device), program_(program), probe_(std::move(probe)) {
-  const cl_kernel k = probe_.get();
-  name_ = intern(name_of(k));
+  const cl_kernel k = probe_();
+  name_ = intern(probe_.getInfo<CL_KERNEL_FUNCTION_NAME>());
   for (const KernelParameter& told : program.parameters().at(name_))
     parameters_.push_back({ParameterType(told.type), told.name, told.is_local});
   cl_uint bits = 0;
@@ -172,7 +172,7 @@ void CustomKernel::refuse(const Binding& at, fmt::format_string<T...> why, T&&..
 void CustomKernel::set(Binding& to, size_t bytes, const void* value) {
   Parameter& parameter = parameters_[to.next];
   if (parameter.accepted != bytes) [[unlikely]] {
-    const cl_int code = cl().clSetKernelArg(probe_.get(), to.next, bytes, value);
+    const cl_int code = cl().clSetKernelArg(probe_(), to.next, bytes, value);
     if (code != CL_SUCCESS) check_cl(code, where(to).c_str());
     parameter.accepted = bytes;
   }
@@ -220,11 +220,11 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
     to.views.emplace_back(cl().clCreateSubBuffer(place.buffer, CL_MEM_READ_WRITE,
                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
     check_cl(code, "clCreateSubBuffer");
-    place.buffer = to.views.back().get();
+    place.buffer = to.views.back()();
   }
   set(to, sizeof place.buffer, &place.buffer);
   // The next view may have the same handle.
-  if (!to.views.empty() && to.views.back().get() == place.buffer) to.kernel.forget(to.next - 1);
+  if (!to.views.empty() && to.views.back()() == place.buffer) to.kernel.forget(to.next - 1);
   if (!to.offsets) return;
   const cl_ulong offset = place.offset;
   set(to, sizeof offset, &offset);
@@ -306,7 +306,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
     ++to.argument;
   }
   stream.launch(to.kernel, range);
-  for (Handle<cl_mem>& view : to.views) stream.keep_recorded(view);
+  for (cl::Buffer& view : to.views) stream.keep_recorded(view);
   // A driver keeps a view alive for launches that it knows of.
   if (!to.views.empty()) stream.submit_launches();
 }
@@ -323,7 +323,7 @@ Library::Library(Device& device, const std::string& source, const std::string& o
   }
   if (build_counters().builds != builds || !device.caps().loads_at_exit)
     LaunchThread::stop_all_at_exit();
-  for (Handle<cl_kernel>& kernel : kernels_of(device.programs().get(*program_)))
+  for (cl::Kernel& kernel : kernels_of(device.programs().get(*program_)))
     kernels_.push_back(std::make_unique<CustomKernel>(device, *program_, std::move(kernel)));
   std::ranges::sort(
       kernels_, [](const auto& a, const auto& b) { return std::strcmp(a->name(), b->name()) < 0; });

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/queue/kernel.h"
 #include "runtime/queue/parameter_types.h"
 #include "runtime/queue/stream.h"
@@ -26,7 +26,7 @@ class CustomKernel {
  public:
   // `program` is built, and outlives this. `probe`: an object of the kernel, which is asked but
   // never launched.
-  CustomKernel(Device& device, Program& program, Handle<cl_kernel> probe);
+  CustomKernel(Device& device, Program& program, cl::Kernel probe);
   ~CustomKernel();
   CustomKernel(const CustomKernel&) = delete;
   // Valid as long as the process.
@@ -61,7 +61,7 @@ class CustomKernel {
 
   Device& device_;
   Program& program_;
-  Handle<cl_kernel> probe_;
+  cl::Kernel probe_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by the streams' places
   const char* name_;
   std::vector<Parameter> parameters_;

@@ -99,7 +99,7 @@ class Stream {
   // Names the operator that has just failed the recording.
   void name_failure(const std::string& operation);
   // Keeps a buffer as long as the recording's graph; does nothing without a recording.
-  void keep_recorded(Handle<cl_mem>& buffer);
+  void keep_recorded(cl::Buffer& buffer);
   void replay(Graph& graph);
 
   // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier

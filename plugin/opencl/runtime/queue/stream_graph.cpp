@@ -55,10 +55,10 @@ void Stream::name_failure(const std::string& operation) {
   if (recording_ != nullptr) recording_->name_failure(operation);
 }
 
-void Stream::keep_recorded(Handle<cl_mem>& buffer) {
+void Stream::keep_recorded(cl::Buffer& buffer) {
   if (!is_recording()) return;
   const std::lock_guard lock(mutex_);
-  if (recording_ != nullptr) recording_->keep(cl::Buffer(buffer.release()));
+  if (recording_ != nullptr) recording_->keep(std::move(buffer));
 }
 
 bool Stream::record(Kernel& kernel, const Range& range) {
