@@ -40,7 +40,9 @@ def text_after_star(arguments: str) -> set[str]:
 def main() -> None:
     output, *tables = map(pathlib.Path, sys.argv[1:])
     text = "\n".join(re.sub(r'"\s*\n\s*"', "", t.read_text()) for t in tables)
-    names = sorted({n for s in SCHEMA.findall(text) for n in inputs_of(s)}, key=lambda n: (n.lower(), n))
+    names = sorted(
+        {n for s in SCHEMA.findall(text) for n in inputs_of(s)}, key=lambda n: (n.lower(), n)
+    )
     output.write_text("".join(f"OCLTENSOR_ARGUMENT({name})\n" for name in names))
 
 

@@ -41,13 +41,16 @@ tb_status request(int32_t index, const char* const* sources, uint32_t count, con
     check_process();
     if (count > 0) required(sources, "sources");
     ProgramCache& programs = device(index).programs();
-    uint32_t sum = 0;
+    uint32_t missing = 0;
+    bool has_builders = false;  // the first programs are kept until builders are worth starting
     for (uint32_t i = 0; i < count; ++i) {
       const auto program =
           programs.find(&required(sources[i], "a source"), options == nullptr ? "" : options);
-      if (!programs.has(*program) && programs.request(*program)) ++sum;
+      if (programs.has(*program)) continue;
+      ++missing;
+      has_builders = programs.request(*program) || has_builders;
     }
-    if (asked != nullptr) *asked = sum;
+    if (asked != nullptr) *asked = has_builders ? missing : 0;
   });
 }
 

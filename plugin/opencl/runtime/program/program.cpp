@@ -339,6 +339,8 @@ void ProgramCache::build_ahead(const ProgramText& text) {
 
 std::shared_ptr<Program> ProgramCache::known(ProgramText text) {
   const disk_cache::Key key = key_of(text);
+  if (text.origin == TextOrigin::WithFiles)  // what it includes may have changed
+    return std::make_shared<Program>(std::make_shared<const ProgramText>(std::move(text)), key);
   const std::lock_guard lock(mutex_);
   std::weak_ptr<Program>& place = by_content_[key];
   if (auto program = place.lock()) return program;
