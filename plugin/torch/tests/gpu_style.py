@@ -23,6 +23,12 @@ def some(count: int) -> int:
     return count if THOROUGH else count // 3
 
 
+def of_style(types: tuple) -> tuple:
+    """Of types whose kernels are the same but for what they load and store: in the style of GPUs,
+    which compiles all of them once more, the last one stands for the others."""
+    return types if THOROUGH or not IS_GPU_STYLE else types[-1:]
+
+
 # A class of tests of what PyTorch makes of several operators, each of which has tests of its own.
 of_operators = unittest.skipIf(IS_GPU_STYLE and not THOROUGH, "its operators are tested")
 
@@ -49,11 +55,13 @@ def environment(optimised: bool) -> dict[str, str]:
     return os.environ | changed
 
 
-def run_again(case: unittest.TestCase, **settings: str) -> None:
-    """Runs the file that defines a test case once more, with these environment variables."""
+def run_again(case: unittest.TestCase, *only: str, **settings: str) -> None:
+    """Runs the file that defines a test case once more, with these environment variables: all of
+    its tests, or those whose names have one of these words in them."""
     file = sys.modules[type(case).__module__].__file__
+    names = [word for name in only for word in ("-k", name)]
     run = subprocess.run(
-        [sys.executable, file], env=os.environ | settings, capture_output=True, text=True
+        [sys.executable, file, *names], env=os.environ | settings, capture_output=True, text=True
     )
     case.assertEqual(run.returncode, 0, run.stderr)
 

@@ -58,9 +58,6 @@ class Case(unittest.TestCase):
 class Elsewhere:
     """A mixin of a test case: runs its file once more as GPUs would."""
 
-    CAPS = ""
-
     @unittest.skipIf(IS_GPU_STYLE, "this is it")
     def test_with_a_launch_thread(self) -> None:
-        caps = {"OCLTENSOR_CAPS": self.CAPS} if self.CAPS else {}
-        run_again(self, OCLTENSOR_KERNEL_STYLE="gpu", OCLTENSOR_LAUNCH_THREAD="1", **caps)
+        run_again(self, OCLTENSOR_KERNEL_STYLE="gpu", OCLTENSOR_LAUNCH_THREAD="1")

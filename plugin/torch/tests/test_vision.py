@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch_ocl  # noqa: F401
-from gpu_style import IS_GPU_STYLE, InGpuStyle
+from gpu_style import IS_GPU_STYLE, InGpuStyle, of_style
 
 ORACLE = pathlib.Path(__file__).resolve().parents[3] / "tests/oracle"
 sys.path.insert(0, str(ORACLE))
@@ -17,8 +17,8 @@ import torchvision_library  # noqa: E402
 
 VISION = torchvision_library.load()
 Tensor = torch.Tensor
-NUMBERS = torch.float64, torch.float32
-HALVES = torch.float16, torch.bfloat16
+NUMBERS = of_style((torch.float64, torch.float32))
+HALVES = of_style((torch.float16, torch.bfloat16))
 # Averages and sums of some dozens of products below 4 in another order; interpolated numbers keep
 # the rounding of coordinates up to 30.
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -174,7 +174,7 @@ class Regions(InGpuStyle, Case):
         return [*(o.detach() for o in outs), x.grad]
 
     def compare(self, change: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
-        wide = dtype if dtype in NUMBERS else torch.float32
+        wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
         for name, more, pooled, channels, scale in self.cases():
             with self.subTest(name=name, more=more, pooled=pooled, dtype=dtype):
                 x = torch.randn(2, channels, 11, 9).to(dtype)
@@ -317,7 +317,7 @@ class Deform(InGpuStyle, Case):
         return [out.detach(), *(t.grad for t in leaves)]
 
     def compare(self, change: Callable[[Tensor], Tensor], dtype: torch.dtype, k: float) -> None:
-        wide = dtype if dtype in NUMBERS else torch.float32
+        wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
         for geometry in self.GEOMETRIES:
             for masked in (False, True):
                 tensors, numbers = self.tensors(geometry, 3, masked)
