@@ -2,17 +2,12 @@
 is."""
 
 import functools
-import gc
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from typing import IO
-
-# Every recording begins with a collection, which takes 0.2 s of what torch's import has made.
-gc.collect()
-gc.freeze()
 
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
@@ -60,10 +55,11 @@ def run_again(case: unittest.TestCase, *only: str, **settings: str) -> None:
     its tests, or those whose names have one of these words in them."""
     file = sys.modules[type(case).__module__].__file__
     names = [word for name in only for word in ("-k", name)]
-    run = subprocess.run(
-        [sys.executable, file, *names], env=os.environ | settings, capture_output=True, text=True
-    )
+    command = [sys.executable, file, "-v", *names]
+    run = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
     case.assertEqual(run.returncode, 0, run.stderr)
+    for name in only:  # no test of the name would be no failure
+        case.assertRegex(run.stderr, rf"test_\w*{name}\w* .*")
 
 
 class InGpuStyle:

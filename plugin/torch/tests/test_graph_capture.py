@@ -15,10 +15,10 @@ from torch.nn import functional
 
 
 class Replays(Elsewhere, Case):
-    @unittest.skipIf(IS_GPU_STYLE, "this is it")
+    @unittest.skipIf(IS_GPU_STYLE or THOROUGH, "all of them run so")
     def test_with_structures_in_memory(self) -> None:
         """As GPUs with discrete memory have them: what a launch reads is part of the graph."""
-        names = () if THOROUGH else ("new_inputs", "steps_of_training", "any_stream")
+        names = ("new_inputs", "steps_of_training", "any_stream", "custom_kernels")
         settings = {"OCLTENSOR_LAUNCH_THREAD": "1", "OCLTENSOR_CAPS": "structs_by_value=0"}
         run_again(self, *names, OCLTENSOR_KERNEL_STYLE="gpu", **settings)
 

@@ -17,7 +17,7 @@ import torchvision_library  # noqa: E402
 
 VISION = torchvision_library.load()
 Tensor = torch.Tensor
-NUMBERS = of_style((torch.float64, torch.float32))
+NUMBERS = torch.float64, torch.float32
 HALVES = of_style((torch.float16, torch.bfloat16))
 # Averages and sums of some dozens of products below 4 in another order; interpolated numbers keep
 # the rounding of coordinates up to 30.
@@ -174,7 +174,7 @@ class Regions(InGpuStyle, Case):
         return [*(o.detach() for o in outs), x.grad]
 
     def compare(self, change: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
-        wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
+        wide = dtype if dtype in NUMBERS else torch.float32
         for name, more, pooled, channels, scale in self.cases():
             with self.subTest(name=name, more=more, pooled=pooled, dtype=dtype):
                 x = torch.randn(2, channels, 11, 9).to(dtype)
@@ -317,7 +317,7 @@ class Deform(InGpuStyle, Case):
         return [out.detach(), *(t.grad for t in leaves)]
 
     def compare(self, change: Callable[[Tensor], Tensor], dtype: torch.dtype, k: float) -> None:
-        wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
+        wide = dtype if dtype in NUMBERS else torch.float32
         for geometry in self.GEOMETRIES:
             for masked in (False, True):
                 tensors, numbers = self.tensors(geometry, 3, masked)
