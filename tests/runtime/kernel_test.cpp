@@ -8,6 +8,7 @@
 
 namespace ot = ocltensor;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -37,7 +38,8 @@ const ot::KernelLibrary& library() {
   return compiled;
 }
 
-// PoCL writes a file of the kernel's name, and ends the process where that fails.
+// PoCL writes a file of the kernel's name, and ends the process where that fails; NVIDIA's driver
+// writes beyond its memory.
 TEST(CustomKernels, NamesOfAnyLengthRunOrAreRefusedWithTheLimit) {
   for (const size_t length : {200, 252, 253, 254, 255, 256, 260, 1000}) {
     const std::string name(length, 'k');
@@ -51,7 +53,8 @@ TEST(CustomKernels, NamesOfAnyLengthRunOrAreRefusedWithTheLimit) {
       EXPECT_GT(length, 252u);
       EXPECT_EQ(error.status(), TB_E_COMPILE);
       EXPECT_THAT(error.what(), HasSubstr(fmt::format("this one has {}: kkk", length)));
-      EXPECT_THAT(error.what(), HasSubstr("at most 252 characters with Portable Computing"));
+      EXPECT_THAT(error.what(), ContainsRegex("at most (252 characters with Portable Computing|"
+                                              "260 characters with NVIDIA)"));
     }
   }
 }
