@@ -38,8 +38,10 @@
   UNROLL for (int i = 0; i < LV; ++i)                                                             \
     *(__local float4 *)&Bs[b][(t + i * ITEMS) / (DEPTH / 4)][(t + i * ITEMS) % (DEPTH / 4) * 4] = \
         unpack_4(rv[i]);
-#define WEIGHT_LINE(k) weights[step * BK + (k)]
-#define VALUE_LINE(k) Bs[step & 1][k]
+#define WEIGHT_LINE(step, k) weights[step * BK + (k)]
+#define VALUE_LINE(step, k) Bs[step & 1][k]
+#define A_LINE(b, k) As[b][k]
+#define B_LINE(b, k) Bs[b][k]
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_tiles(__global void *out_base, ulong out_offset, __global void *sums_base,
@@ -73,11 +75,10 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
   for (int key0 = 0; key0 < end; key0 += BN) {
     float acc[TM][SCORES];
     UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < SCORES; ++j) acc[i][j] = 0.0f;
-    const int ncol = score_column;
     {
 #define TN SCORES
       const int steps = (depth + BK - 1) / BK;
-      ADD_STEPS(int, 0, steps)
+      ADD_STEPS(int, 0, steps, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, scores, acc)
 #undef TN
     }
     LOAD_VALUES(0)
@@ -116,10 +117,10 @@ __kernel void attention_tiles(__global void *out_base, ulong out_offset, __globa
     barrier(CLK_LOCAL_MEM_FENCE);
     {
 #define TN RESULTS
-      const int ncol = result_column, steps = (min(BN, end - key0) + BK - 1) / BK;
+      const int steps = (min(BN, end - key0) + BK - 1) / BK;
       for (int step = 0; step < steps; ++step) {
         if (step + 1 < steps) { LOAD_VALUES(step + 1) }
-        MULTIPLY_TILES(WEIGHT_LINE, VALUE_LINE, mrow, ncol, o)
+        MULTIPLY_TILES(WEIGHT_LINE, VALUE_LINE, step, results, o)
         if (step + 1 < steps) { STORE_VALUES((step + 1) & 1) }
         barrier(CLK_LOCAL_MEM_FENCE);
       }

@@ -43,9 +43,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #endif
   const int n0 = (int)get_group_id(0) * BN, n_end = (int)phase.pixels;
   const int map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
-  const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
-  const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's channels: mrow + i * 4 * LY .. + 3
-  const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its pixels: ncol + j * 4 * LX .. + 3
+  const ItemTile item = item_tile(t, WX, TM, TN);
 
   // The pixel of which this item brings channels own .. own + LB - 1 of each step, and the tap and channel of
   // the next step.
@@ -138,11 +136,13 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
   if (first < last) TAP
-  ADD_STEPS(int, first, last)
+#define A_LINE(b, k) As[b][k]
+#define B_LINE(b, k) Bs[b][k]
+  ADD_STEPS(int, first, last, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, item, acc)
 
 #if HAS_BIAS
   UNROLL for (int i = 0; i < TM; ++i) {
-    const long m = min((long)m0 + mrow + (i / 4) * 4 * LY + i % 4, (long)p.m - 1);
+    const long m = min((long)m0 + item.row + row_offset(i), (long)p.m - 1);
     const float bias = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), m * p.bias_stride);
     UNROLL for (int j = 0; j < TN; ++j) acc[i][j] += bias;
   }
@@ -150,13 +150,13 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) +
                                    (PIECES ? get_group_id(2) * p.piece : phase.target);
   UNROLL for (int j = 0; j < TN; j += 4) {
-    const int n = n0 + ncol + j * LX;
+    const int n = n0 + item.column + column_offset(j);
 #if TARGET == 1
     if (n >= n_end) continue;
     const int at_image = n / map_pixels;
     __global STYPE(RESULT) *to = target + at_image * p.target_image + (n - at_image * map_pixels);
     UNROLL for (int i = 0; i < TM; ++i) {
-      const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
+      const long m = m0 + item.row + row_offset(i);
       if (m < p.m) STOREV(RESULT, to + m * p.target_channel, 0, &acc[i][j]);
     }
 #else
@@ -166,7 +166,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
       __global STYPE(RESULT) *to = target + at_image * p.target_image + at / row_pixels * p.target_row +
                                    at % row_pixels * p.target_column;
       UNROLL for (int i = 0; i < TM; i += 4) {
-        const long m = m0 + mrow + i * LY;
+        const long m = m0 + item.row + row_offset(i);
 #if TARGET == 2
         const float four[4] = {acc[i][j + e], acc[i + 1][j + e], acc[i + 2][j + e], acc[i + 3][j + e]};
         if (m < p.m) STOREV(RESULT, to + m, 0, four);

@@ -32,9 +32,7 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
   __local float As[2][BK][BM] __attribute__((aligned(16)));
   __local float Bs[2][BK][BN] __attribute__((aligned(16)));
   const int t = get_local_id(0), m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
-  const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
-  const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's results: mrow + i * 4 * LY .. + 3
-  const int ncol = (run % WX) * (LX * TN) + lx * 4;  // by ncol + j * 4 * LX .. + 3
+  const ItemTile item = item_tile(t, WX, TM, TN);
 
   // What this item brings of a step: of the small map rows am and pixels ak of the tile, of the big one
   // columns bn and pixels bk.
@@ -134,13 +132,15 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
   if (first < last) ROW
-  ADD_STEPS(int, first, last)
+#define A_LINE(b, k) As[b][k]
+#define B_LINE(b, k) Bs[b][k]
+  ADD_STEPS(int, first, last, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, item, acc)
 
   __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) + get_group_id(2) * p.piece;
   UNROLL for (int i = 0; i < TM; ++i) {
-    const long to_m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
+    const long to_m = m0 + item.row + row_offset(i);
     UNROLL for (int j = 0; j < TN; ++j) {
-      const long to_n = n0 + ncol + (j / 4) * 4 * LX + j % 4;
+      const long to_n = n0 + item.column + column_offset(j);
       if (to_m < p.m && to_n < p.n) STORE(RESULT, target, to_m * p.target_m + to_n * p.target_n, acc[i][j]);
     }
   }

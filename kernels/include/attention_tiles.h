@@ -24,9 +24,9 @@ typedef float T;
 // This item's place in the tiles: its rows are ROW(0) .. ROW(TM - 1), its columns of scores COLUMN(0) ..
 #define PLACES                                                                               \
   const int t = get_local_id(0), lane = t & 31, run = t >> 5;                                \
-  const int mrow = run / WX * (LY * TM) + lane / LX * 4, sharer = run % WX * LX + lane % LX; \
-  const int score_column = run % WX * (LX * SCORES) + lane % LX * 4,                         \
-            result_column = run % WX * (LX * RESULTS) + lane % LX * 4;
+  const ItemTile scores = item_tile(t, WX, TM, SCORES), results = item_tile(t, WX, TM, RESULTS); \
+  const int mrow = scores.row, sharer = run % WX * LX + lane % LX;                           \
+  const int score_column = scores.column, result_column = results.column;
 #define ROW(i) (mrow + (i) / 4 * 4 * LY + (i) % 4)
 #define COLUMN(j) (score_column + (j) / 4 * 4 * LX + (j) % 4)
 

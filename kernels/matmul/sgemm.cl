@@ -11,8 +11,6 @@
 #include "types.h"
 #define VEC 4
 #include "element_vectors.h"
-#define A_LINE(k) A_AT(current, k)
-#define B_LINE(k) B_AT(current, k)
 #include "grouped.h"
 #include "register_tile.h"
 
@@ -116,10 +114,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #else
   const long m_first = 0, n_first = 0, m_count = p.m, n_count = p.n;
 #endif
-  const int lane = t & 31, run = t >> 5;
-  const int lx = lane % LX, ly = lane / LX;
-  const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's rows: mrow + i * 4 * LY .. + 3
-  const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its columns: ncol + j * 4 * LX .. + 3
+  const ItemTile item = item_tile(t, WX, TM, TN);
   __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + m_first * p.a_row +
                                   k_first * p.a_col;
   __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n_first * p.b_col +
@@ -166,7 +161,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   }
 
   const long steps = (k_count + BK - 1) / BK;
-  ADD_STEPS(long, 0L, steps)
+  ADD_STEPS(long, 0L, steps, LOAD_STEP, STORE_STEP, A_AT, B_AT, item, acc)
 
   const float alpha = as_float((uint)p.alpha);
 #if HAS_S
@@ -176,9 +171,9 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   __global STYPE(RESULT) *C = AT(RESULT, c_base, c_offset) + get_group_id(1) * p.c_batch +
                               m_first * p.c_row + n_first * p.c_col;
   UNROLL for (int i = 0; i < TM; ++i) {
-    const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
+    const long m = m0 + item.row + row_offset(i);
     UNROLL for (int j = 0; j < TN; j += 4) {
-      const long n = n0 + ncol + j * LX;
+      const long n = n0 + item.column + column_offset(j);
       float v[4];
       UNROLL for (int u = 0; u < 4; ++u) {
         v[u] = alpha * acc[i][j + u];
