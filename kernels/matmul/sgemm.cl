@@ -32,8 +32,8 @@
 #define SKEW (IS_HALF * 128 / BK)
 #define PITCH_A (BM + A_ALONG_K * (1 - IS_HALF) * 4)
 #define PITCH_B (BN + B_ALONG_K * (1 - IS_HALF) * 4)
-#define A_AT(b, k) (As[b] + (k) * PITCH_A + (k) / 4 * (A_ALONG_K * SKEW))
-#define B_AT(b, k) (Bs[b] + (k) * PITCH_B + (k) / 4 * (B_ALONG_K * SKEW))
+#define A_LINE_OF(A, k) ((A) + (k) * PITCH_A + (k) / 4 * (A_ALONG_K * SKEW))
+#define B_LINE_OF(B, k) ((B) + (k) * PITCH_B + (k) / 4 * (B_ALONG_K * SKEW))
 #define A_SIZE (BK * PITCH_A + (BK / 4 - 1) * (A_ALONG_K * SKEW))
 #define B_SIZE (BK * PITCH_B + (BK / 4 - 1) * (B_ALONG_K * SKEW))
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
@@ -62,6 +62,93 @@
 #define ALONG_K_K(t) ((t) % (BK / 4) * 4)
 #define ACROSS_ROW(t, WIDTH) ((t) % (WIDTH / 4) * 4)
 #define ACROSS_K(t, i, WIDTH) ((t) / (WIDTH / 4) + (i) * (ITEMS / (WIDTH / 4)))
+
+// An operand: rows are those of A, or columns of B, of which the tile's begin at `first`; `count` exist.
+typedef struct {
+  __global const STYPE(TYPE) *from;
+  long first, count, row_step;
+  long k_count, k_step;
+} Operand;
+
+// A step's numbers on their way, as they are in memory.
+typedef struct {
+  RAW(A_WIDTH, TYPE) a[LA][4 / A_WIDTH];
+  RAW(B_WIDTH, TYPE) b[LB][4 / B_WIDTH];
+} Step;
+
+// Loads the numbers from term k0 on.
+INLINE void load_step(const Operand a, const Operand b, long k0, Step *step) {
+  const int t = get_local_id(0);
+  UNROLL for (int i = 0; i < LA; ++i) {
+#if A_ALONG_K
+    LOAD_4(step->a[i], A_WIDTH, a.from + (a.first + ALONG_K_ROW(t, i)) * a.row_step + k0 + ALONG_K_K(t),
+           a.first + ALONG_K_ROW(t, i) < a.count, a.k_count - k0 - ALONG_K_K(t))
+#else
+    LOAD_4(step->a[i], A_WIDTH, a.from + (k0 + ACROSS_K(t, i, BM)) * a.k_step + a.first + ACROSS_ROW(t, BM),
+           k0 + ACROSS_K(t, i, BM) < a.k_count, a.count - a.first - ACROSS_ROW(t, BM))
+#endif
+  }
+  UNROLL for (int i = 0; i < LB; ++i) {
+#if B_ALONG_K
+    LOAD_4(step->b[i], B_WIDTH, b.from + (b.first + ALONG_K_ROW(t, i)) * b.row_step + k0 + ALONG_K_K(t),
+           b.first + ALONG_K_ROW(t, i) < b.count, b.k_count - k0 - ALONG_K_K(t))
+#else
+    LOAD_4(step->b[i], B_WIDTH, b.from + (k0 + ACROSS_K(t, i, BN)) * b.k_step + b.first + ACROSS_ROW(t, BN),
+           k0 + ACROSS_K(t, i, BN) < b.k_count, b.count - b.first - ACROSS_ROW(t, BN))
+#endif
+  }
+}
+
+// Stores them in a buffer of local memory, A[A_SIZE] and B[B_SIZE].
+INLINE void store_step(const Step *step, __local float *A, __local float *B) {
+  const int t = get_local_id(0);
+  UNROLL for (int i = 0; i < LA; ++i) {
+#if A_ALONG_K
+    STORE_ALONG_K(A_LINE_OF(A, ALONG_K_K(t)), PITCH_A, ALONG_K_ROW(t, i), A_WIDTH, step->a[i])
+#else
+    *(__local float4 *)&A_LINE_OF(A, ACROSS_K(t, i, BM))[ACROSS_ROW(t, BM)] =
+        UNPACK(A_WIDTH, TYPE, step->a[i]);
+#endif
+  }
+  UNROLL for (int i = 0; i < LB; ++i) {
+#if B_ALONG_K
+    STORE_ALONG_K(B_LINE_OF(B, ALONG_K_K(t)), PITCH_B, ALONG_K_ROW(t, i), B_WIDTH, step->b[i])
+#else
+    *(__local float4 *)&B_LINE_OF(B, ACROSS_K(t, i, BN))[ACROSS_ROW(t, BN)] =
+        UNPACK(B_WIDTH, TYPE, step->b[i]);
+#endif
+  }
+}
+
+// Stores alpha * acc + beta * S, what of it exists: the tile begins at (m0, n0) of m_count x n_count.
+INLINE void store_results(float acc[TM][TN], long m0, long n0, long m_count, long n_count, ItemTile at,
+                          __global STYPE(RESULT) *C, __global const STYPE(TYPE) *S, const MatmulParams p) {
+  const float alpha = as_float((uint)p.alpha);
+#if HAS_S
+  const float beta = as_float((uint)p.beta);
+#endif
+  UNROLL for (int i = 0; i < TM; ++i) {
+    const long m = m0 + at.row + row_offset(i);
+    UNROLL for (int j = 0; j < TN; j += 4) {
+      const long n = n0 + at.column + column_offset(j);
+      float v[4];
+      UNROLL for (int u = 0; u < 4; ++u) {
+        v[u] = alpha * acc[i][j + u];
+#if HAS_S
+        if (!EDGE || (m < m_count && n + u < n_count))
+          v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
+#endif
+      }
+      __global STYPE(RESULT) *to = C + m * p.c_row + n;
+#if C_WIDTH == 4
+      if (!EDGE || (m < m_count && n < n_count)) STOREV(RESULT, to, 0, v);
+#else
+      UNROLL for (int u = 0; u < 4; ++u)
+        if (!EDGE || (m < m_count && n + u < n_count)) STORE(RESULT, to, u, v[u]);
+#endif
+    }
+  }
+}
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
@@ -115,80 +202,21 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   const long m_first = 0, n_first = 0, m_count = p.m, n_count = p.n;
 #endif
   const ItemTile item = item_tile(t, WX, TM, TN);
-  __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + m_first * p.a_row +
-                                  k_first * p.a_col;
-  __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n_first * p.b_col +
-                                  k_first * p.b_row;
-
+  const Operand a = {AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + m_first * p.a_row + k_first * p.a_col,
+                     m0, m_count, p.a_row, k_count, p.a_col};
+  const Operand b = {AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n_first * p.b_col + k_first * p.b_row,
+                     n0, n_count, p.b_col, k_count, p.b_row};
+  Step step;
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  RAW(A_WIDTH, TYPE) ra[LA][4 / A_WIDTH];
-  RAW(B_WIDTH, TYPE) rb[LB][4 / B_WIDTH];
-
-#if A_ALONG_K
-#define LOAD_A(i, k0)                                                                       \
-  LOAD_4(ra[i], A_WIDTH, A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t),      \
-         m0 + ALONG_K_ROW(t, i) < m_count, k_count - (k0) - ALONG_K_K(t))
-#define STORE_A(i, s) STORE_ALONG_K(A_AT(s, ALONG_K_K(t)), PITCH_A, ALONG_K_ROW(t, i), A_WIDTH, ra[i])
-#else
-#define LOAD_A(i, k0)                                                                       \
-  LOAD_4(ra[i], A_WIDTH, A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
-         (k0) + ACROSS_K(t, i, BM) < k_count, m_count - m0 - ACROSS_ROW(t, BM))
-#define STORE_A(i, s)                                                    \
-  *(__local float4 *)&A_AT(s, ACROSS_K(t, i, BM))[ACROSS_ROW(t, BM)] = UNPACK(A_WIDTH, TYPE, ra[i]);
-#endif
-#if B_ALONG_K
-#define LOAD_B(i, k0)                                                                       \
-  LOAD_4(rb[i], B_WIDTH, B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t),      \
-         n0 + ALONG_K_ROW(t, i) < n_count, k_count - (k0) - ALONG_K_K(t))
-#define STORE_B(i, s) STORE_ALONG_K(B_AT(s, ALONG_K_K(t)), PITCH_B, ALONG_K_ROW(t, i), B_WIDTH, rb[i])
-#else
-#define LOAD_B(i, k0)                                                                       \
-  LOAD_4(rb[i], B_WIDTH, B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
-         (k0) + ACROSS_K(t, i, BN) < k_count, n_count - n0 - ACROSS_ROW(t, BN))
-#define STORE_B(i, s)                                                    \
-  *(__local float4 *)&B_AT(s, ACROSS_K(t, i, BN))[ACROSS_ROW(t, BN)] = UNPACK(B_WIDTH, TYPE, rb[i]);
-#endif
-#define LOAD_STEP(step)                                              \
-  {                                                                  \
-    UNROLL for (int i = 0; i < LA; ++i) { LOAD_A(i, (step) * BK) }   \
-    UNROLL for (int i = 0; i < LB; ++i) { LOAD_B(i, (step) * BK) }   \
-  }
-#define STORE_STEP(s)                                                \
-  {                                                                  \
-    UNROLL for (int i = 0; i < LA; ++i) { STORE_A(i, s) }            \
-    UNROLL for (int i = 0; i < LB; ++i) { STORE_B(i, s) }            \
-  }
-
   const long steps = (k_count + BK - 1) / BK;
-  ADD_STEPS(long, 0L, steps, LOAD_STEP, STORE_STEP, A_AT, B_AT, item, acc)
-
-  const float alpha = as_float((uint)p.alpha);
-#if HAS_S
-  const float beta = as_float((uint)p.beta);
-  __global const STYPE(TYPE) *S = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
-#endif
+#define LOAD_STEP(n) load_step(a, b, (n) * BK, &step)
+#define STORE_STEP(buffer) store_step(&step, As[buffer], Bs[buffer])
+#define A_LINE(buffer, k) A_LINE_OF(As[buffer], k)
+#define B_LINE(buffer, k) B_LINE_OF(Bs[buffer], k)
+  ADD_STEPS(long, 0L, steps, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, item, acc)
   __global STYPE(RESULT) *C = AT(RESULT, c_base, c_offset) + get_group_id(1) * p.c_batch +
                               m_first * p.c_row + n_first * p.c_col;
-  UNROLL for (int i = 0; i < TM; ++i) {
-    const long m = m0 + item.row + row_offset(i);
-    UNROLL for (int j = 0; j < TN; j += 4) {
-      const long n = n0 + item.column + column_offset(j);
-      float v[4];
-      UNROLL for (int u = 0; u < 4; ++u) {
-        v[u] = alpha * acc[i][j + u];
-#if HAS_S
-        if (!EDGE || (m < m_count && n + u < n_count))
-          v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
-#endif
-      }
-      __global STYPE(RESULT) *to = C + m * p.c_row + n;
-#if C_WIDTH == 4
-      if (!EDGE || (m < m_count && n < n_count)) STOREV(RESULT, to, 0, v);
-#else
-      UNROLL for (int u = 0; u < 4; ++u)
-        if (!EDGE || (m < m_count && n + u < n_count)) STORE(RESULT, to, u, v[u]);
-#endif
-    }
-  }
+  store_results(acc, m0, n0, m_count, n_count, item, C,
+                AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch, p);
 }
