@@ -59,9 +59,16 @@ class OCLTENSOR_API Kernel {
 
 class OCLTENSOR_API KernelLibrary {
  public:
-  // Error TB_E_COMPILE with the source line and the compiler's log. `options` go to the compiler.
+  // Error TB_E_COMPILE with the source line and the compiler's log. `options` go to the compiler. A
+  // source that was compiled before, by this process or an earlier one, is loaded.
+  // `#include "ocltensor/NAME.h"` includes a header of the kernels that OpenCL's operators are made
+  // of, such as types.h; these change between versions.
   static KernelLibrary compile(std::string_view source, Device device = "ocl",
                                std::string_view options = {});
+  // Has other processes compile sources side by side; compile() with the same device and options
+  // finds what they made. Returns at once, with how many they will compile.
+  static uint32_t request(const std::vector<std::string>& sources, Device device = "ocl",
+                          std::string_view options = {});
   std::vector<std::string> names() const;
   Kernel kernel(std::string_view name) const;  // Error TB_E_INVALID lists the names
 

@@ -49,9 +49,10 @@ extern "C" {
 #endif
 
 /* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
- * the profiler's calls and the switches' reports; 2 the types of 8 bits; 3 graphs. */
+ * the profiler's calls and the switches' reports; 2 the types of 8 bits; 3 graphs; 4
+ * requests for custom kernels. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 3
+#define TB_ABI_MINOR 4
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 64                               /* largest ndim a backend has to accept */
 
@@ -489,8 +490,9 @@ typedef struct tb_kernel_info { /* [extensible] */
 typedef struct tb_kernel_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
-  /* Compiles OpenCL C for one device. A failed build is TB_E_COMPILE with the compiler's log and
-   * the source line. */
+  /* Compiles OpenCL C for one device, unless the same source and options have been compiled before,
+   * in this process or an earlier one. A failed build is TB_E_COMPILE with the compiler's log and
+   * the source line. A backend says which headers of its own a source may include. */
   tb_status (*compile)(int32_t device, const char* source, const char* options, tb_library* library,
                        tb_error* error);
   tb_status (*destroy)(tb_library library, tb_error* error);
@@ -509,6 +511,14 @@ typedef struct tb_kernel_api { /* [extensible] */
   tb_status (*launch)(tb_stream stream, tb_kernel kernel, const tb_value* args, uint32_t arg_count,
                       uint32_t rank, const uint64_t* threads, const uint64_t* group,
                       tb_error* error);
+  /* TB_KERNEL_API_SIZE_V1 ends here. */
+  /* Has other processes compile sources, side by side, in the order given; a later compile() with
+   * the same device and options finds what they made, or waits for the one that is being made.
+   * Returns at once. `asked` (may be NULL) becomes how many they will compile: none where there are
+   * no such processes, or where all are compiled. Mistakes in a source are compile()'s to report.
+   */
+  tb_status (*request)(int32_t device, const char* const* sources, uint32_t count,
+                       const char* options, uint32_t* asked, tb_error* error);
 } tb_kernel_api;
 
 /* ---- Profiler, capture, switches, interop */

@@ -198,6 +198,12 @@ TB_STUB_DECLINES(kernel_find, "custom kernels", tb_library library, const char* 
 TB_STUB_DECLINES(kernel_launch, "custom kernels", tb_stream stream, tb_kernel kernel,
                  const tb_value* args, uint32_t arg_count, uint32_t rank, const uint64_t* threads,
                  const uint64_t* group)
+static inline tb_status tb_stub_kernel_request(int32_t device, const char* const* sources,
+                                               uint32_t count, const char* options, uint32_t* asked,
+                                               tb_error* error) {
+  if (asked != NULL) *asked = 0;
+  return TB_OK;
+}
 
 /* ---- Profiler. Optional. is_enabled answers "no", all else declines. */
 TB_STUB_DECLINES(profiler_start, "profiler", const char* mode, int32_t wait_until_completed,
@@ -325,7 +331,8 @@ static inline void tb_stub_fill(tb_plugin_api* plugin) {
                tb_stub_generator_create, tb_stub_generator_destroy, tb_stub_generator_set_seed,
                tb_stub_generator_get_seed, tb_stub_generator_get_state, tb_stub_generator_set_state)
   TB_STUB_FILL(kernel, tb_kernel_api, tb_stub_kernel_compile, tb_stub_kernel_destroy,
-               tb_stub_kernel_count, tb_stub_kernel_at, tb_stub_kernel_find, tb_stub_kernel_launch)
+               tb_stub_kernel_count, tb_stub_kernel_at, tb_stub_kernel_find, tb_stub_kernel_launch,
+               tb_stub_kernel_request)
   TB_STUB_FILL(profiler, tb_profiler_api, tb_stub_profiler_start, tb_stub_profiler_none,
                tb_stub_profiler_is_enabled, tb_stub_profiler_push_range, tb_stub_profiler_none,
                tb_stub_profiler_counters, tb_stub_profiler_begin_call, tb_stub_profiler_none,

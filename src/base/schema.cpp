@@ -90,7 +90,7 @@ std::vector<std::string_view> split(std::string_view text) {
 const char* name(Arg argument) {
   static constexpr const char* kNames[] = {
 #define OCLTENSOR_ARGUMENT(name) #name,
-#include "argument_names.def"
+#include "base/argument_names.def"
 #undef OCLTENSOR_ARGUMENT
   };
   return kNames[static_cast<size_t>(argument)];

@@ -31,20 +31,20 @@ enum class ArgType : uint8_t {
 enum class Arg : uint16_t {
 // clang-format off
 #define OCLTENSOR_ARGUMENT(name) name,
-#include "argument_names.def"
+#include "base/argument_names.def"
 #undef OCLTENSOR_ARGUMENT
   // clang-format on
 };
 inline constexpr size_t kArgNames = 0
 #define OCLTENSOR_ARGUMENT(name) +1
-#include "argument_names.def"
+#include "base/argument_names.def"
 #undef OCLTENSOR_ARGUMENT
     ;
 const char* name(Arg argument);
 
 struct Argument {
   std::string name;
-  std::optional<Arg> arg;  // the name as Arg; empty if argument_names.def has no such row
+  std::optional<Arg> arg;  // the name as Arg; empty if no schema of the tables has it
   ArgType type = ArgType::Other;
   bool optional = false;          // "Tensor?", or "int[]?"
   bool list_of_optional = false;  // "Tensor?[]"

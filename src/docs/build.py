@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src/host"))
+sys.path.insert(0, str(ROOT / "src/host/generate"))
 import cpp_operators
 import generate_ops
 
@@ -184,7 +184,7 @@ def stage(folder: pathlib.Path, conformance: str) -> None:
 def doxygen(work: pathlib.Path, out: pathlib.Path) -> None:
     """The C ABI and the C++ API, with the functions that are generated from the operator tables."""
     (work / "ocltensor").mkdir(parents=True, exist_ok=True)
-    script, base = ROOT / "src/host/generate_ops.py", ROOT / "src/base"
+    script, base = ROOT / "src/host/generate/generate_ops.py", ROOT / "src/base"
     header = ROOT / "include/ocltensor/functional.h"
     subprocess.run([sys.executable, script, base, header, work / "ocltensor", work], check=True)
     here = ROOT / "src/docs"

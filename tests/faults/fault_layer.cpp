@@ -62,6 +62,11 @@ void wrap_objects() {
   WRAP(1, clCreateProgramWithBinary);
   WRAP(1, clCreateKernel);
   WRAP(1, clCreateSubBuffer);
+  WRAP(1, clRetainContext);
+  WRAP(1, clRetainCommandQueue);
+  WRAP(1, clRetainMemObject);
+  WRAP(1, clRetainProgram);
+  WRAP(1, clRetainKernel);
   WRAP(1, clRetainEvent);
   WRAP(-1, clReleaseContext);
   WRAP(-1, clReleaseCommandQueue);

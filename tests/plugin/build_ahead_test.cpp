@@ -1,5 +1,4 @@
-// Building ahead: how builders are told of programs, and entries of the cache, which have one
-// builder at a time.
+// Building ahead: entries of the cache have one builder at a time.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,21 +10,10 @@
 #include <string>
 #include <thread>
 
-#include "kernels/defines.h"
-#include "runtime/ahead/item.h"
-#include "runtime/program/defines.h"
 #include "runtime/program/disk_cache.h"
 
 namespace ocltensor::opencl {
 namespace {
-
-TEST(BuilderItem, GivesTheTextThatDefinesGive) {
-  Defines defines;
-  defines.set(define::OUT, "f32").set(define::LISTS, 2).set(define::EXPRESSION, "clamp_(a, b, c)");
-  constexpr std::string_view kLine = "EXPRESSION clamp_(a, b, c); LISTS 2; OUT f32";
-  EXPECT_EQ(build_ahead::define_lines(kLine), defines.source());
-  EXPECT_EQ(build_ahead::on_one_line(defines.source()), kLine);
-}
 
 // The cache folder of this program, before anything asks for it; builders would write to it when
 // the program has ended. A forked child that ends must leave it alone.

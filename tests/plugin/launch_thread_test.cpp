@@ -14,6 +14,7 @@
 #include "call/proof_numbers.h"
 #include "fresh_source.h"
 #include "kernels/copy.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {

@@ -49,6 +49,9 @@ class Proving : public testing::Test {
   const OpCall& any_call() { return **call_; }
   Stream& stream() { return any_call().stream(); }
   Device& device() { return stream().device(); }
+  std::shared_ptr<Program> program_of(const Source& source, const Defines& defines = {}) {
+    return device().programs().find(source, defines);
+  }
   const Scratch& memory() { return *memory_; }
   void launch(const Source& source, int32_t value) {
     opencl::launch(stream(), source, memory(), value);
@@ -66,11 +69,11 @@ class Proving : public testing::Test {
 TEST_F(Proving, LaunchesWaitForTheVerdictAndTheHostDoesNot) {
   static const Source source = fresh_source(kStores);
   std::promise<void> verdict;
-  proving::begin(device(), source, {}, [&]() -> std::string {
+  proving::begin(program_of(source), [&]() -> std::string {
     verdict.get_future().wait();
     return "";
   });
-  EXPECT_TRUE(proving::concerns(device(), source, {}));
+  EXPECT_TRUE(proving::concerns(*program_of(source)));
   launch(source, 5);
   launch(source, 77);
   const Kernel& kernel = find_kernel(stream(), source, "later", {});
@@ -81,15 +84,15 @@ TEST_F(Proving, LaunchesWaitForTheVerdictAndTheHostDoesNot) {
   verdict.set_value();
   EXPECT_EQ(first(), 77);
   EXPECT_FALSE(kernel.is_pending());
-  EXPECT_FALSE(proving::concerns(device(), source, {}));
+  EXPECT_FALSE(proving::concerns(*program_of(source)));
   EXPECT_TRUE(stream().passed(stream().enqueued()));
 }
 
 // A program that is built already waits, too.
 TEST_F(Proving, LaunchesOfBuiltProgramsWait) {
   static const Source source = fresh_source(kStores);
-  (void)device().programs().get(source, {});
-  proving::begin(device(), source, {}, [] { return "it is wrong"; });
+  (void)device().programs().get(*program_of(source));
+  proving::begin(program_of(source), [] { return "it is wrong"; });
   launch(source, 5);
   EXPECT_THAT([&] { stream().synchronize(); }, ThrowsMessage<Error>(HasSubstr("it is wrong")));
 }
@@ -97,7 +100,7 @@ TEST_F(Proving, LaunchesOfBuiltProgramsWait) {
 TEST_F(Proving, OfAWrongKernelIsRaisedByALaterCall) {
   static const Source right = fresh_source(kStores), wrong = fresh_source(kStores);
   launch(right, 1);
-  proving::begin(device(), wrong, {}, [] { return "element 3 is 4 instead of 5"; });
+  proving::begin(program_of(wrong), [] { return "element 3 is 4 instead of 5"; });
   launch(wrong, 2);
   launch(right, 3);
   EXPECT_THAT(
@@ -108,8 +111,8 @@ TEST_F(Proving, OfAWrongKernelIsRaisedByALaterCall) {
   launch(right, 4);
   EXPECT_EQ(first(), 4);
   // Until it is proven after all.
-  EXPECT_TRUE(proving::concerns(device(), wrong, {}));
-  proving::begin(device(), wrong, {}, [] { return ""; });
+  EXPECT_TRUE(proving::concerns(*program_of(wrong)));
+  proving::begin(program_of(wrong), [] { return ""; });
   launch(wrong, 6);
   EXPECT_EQ(first(), 6);
 }
@@ -121,7 +124,7 @@ TEST_F(Proving, TestsUseTheKernelAndTheMemoryOfWaitingStreams) {
   Stream& own = device().create_stream();
   int32_t seen = 0;
   std::promise<void> waits;
-  proving::begin(device(), source, {}, [&]() -> std::string {
+  proving::begin(program_of(source), [&]() -> std::string {
     waits.get_future().wait();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the host waits by now
     for (const uint64_t bytes : {64u, 1u << 16, 1u << 22, 1u << 26}) {
@@ -147,7 +150,7 @@ TEST_F(Proving, TestsUseTheKernelAndTheMemoryOfWaitingStreams) {
   static const std::array sources{fresh_source(kStores), fresh_source(kStores)};
   static Stream& own = stream.device().create_stream();
   for (const Source& source : sources) {
-    proving::begin(stream.device(), source, {}, [&source]() -> std::string {
+    proving::begin(stream.device().programs().find(source, {}), [&source]() -> std::string {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       try {
         const Scratch memory(own, 64);
@@ -219,7 +222,7 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_TRUE(hold(proofs, any_call(), 1));
   Defines one;
   one.set(define::WIDTH, 1);
-  EXPECT_THAT([&] { proving::wait(device(), proven_source(), one); },
+  EXPECT_THAT([&] { proving::wait(*program_of(proven_source(), one)); },
               ThrowsMessage<Error>(HasSubstr("it is wrong")));
   EXPECT_EQ(tests_run, 2);
   EXPECT_FALSE(hold(proofs, any_call(), 1));
@@ -227,7 +230,7 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_TRUE(hold(proofs, any_call(), 2));
   Defines two;
   two.set(define::WIDTH, 2);
-  proving::wait(device(), proven_source(), two);
+  proving::wait(*program_of(proven_source(), two));
   EXPECT_EQ(tests_run, 3);
 
   auto& later = *new Proofs<3>;  // of a later process

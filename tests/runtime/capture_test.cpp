@@ -88,6 +88,20 @@ TEST_F(Captures, ReplayIsBitEqualAndResultsDoNotChange) {
   EXPECT_GE(json["times"][0]["microseconds"], json["times"][1]["microseconds"]);
 }
 
+TEST_F(Captures, KnowABufferThatAGraphHasLeft) {
+  const ot::Tensor x = ot::ones({64}, {ot::DType::Float32, "ocl"});
+  {
+    ot::Graph::record("ocl", [&] { x.add_(1); }).replay();
+  }
+  ot::profiler::Capture capture(path());
+  x.add_(1);
+  EXPECT_EQ(x.to_vector<float>().front(), 3);
+  capture.stop();
+  const Outcome o = replay("--exact");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("bit-equal"));
+}
+
 TEST_F(Captures, StreamsCustomKernelsAndSubBuffers) {
   const auto library = ot::KernelLibrary::compile(R"(
 __kernel void scale(__global float *out, __global const float *in, float factor) {

@@ -1,10 +1,13 @@
 // An OpenCL layer (OPENCL_LAYERS) that makes a driver worse:
-//   CRASH_ON=TEXT          clBuildProgram writes to address 0 for each program whose source
-//   contains
-//                          it; binaries are built as ever
-//   KERNEL_WORK_GROUP=N    kernels that declare no size take N work-items in a group at most, as
+//   CRASH_ON=TEXT          clBuildProgram writes to address 0 for each program whose source has the
+//                          text; binaries are built as ever
+//   NO_BINARY_ARGUMENTS=1  nothing is told of the parameters of programs that are made from
+//   binaries KERNEL_WORK_GROUP=N    kernels that declare no size take N work-items in a group at
+//   most, as
 //                          where registers are few
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "../support/opencl_layer.h"
@@ -24,6 +27,29 @@ cl_int CL_API_CALL build(cl_program program, cl_uint count, const cl_device_id* 
     *nowhere = 1;
   }
   return target.clBuildProgram(program, count, devices, options, notify, data);
+}
+
+std::mutex mutex;
+std::set<cl_program> from_binaries;
+
+cl_program CL_API_CALL from_binary(cl_context context, cl_uint count, const cl_device_id* devices,
+                                   const size_t* sizes, const unsigned char** binaries,
+                                   cl_int* status, cl_int* code) {
+  const cl_program program =
+      target.clCreateProgramWithBinary(context, count, devices, sizes, binaries, status, code);
+  const std::lock_guard lock(mutex);
+  from_binaries.insert(program);
+  return program;
+}
+
+cl_int CL_API_CALL tell_argument(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
+                                 size_t capacity, void* value, size_t* size) {
+  cl_program program = nullptr;
+  target.clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, nullptr);
+  const std::lock_guard lock(mutex);
+  return std::getenv("NO_BINARY_ARGUMENTS") != nullptr && from_binaries.contains(program)
+             ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE
+             : target.clGetKernelArgInfo(kernel, index, what, capacity, value, size);
 }
 
 // 0: as many as the driver says.
@@ -62,6 +88,8 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint rank
 
 static void replace_entries() {
   layer.clBuildProgram = build;
+  layer.clCreateProgramWithBinary = from_binary;
+  layer.clGetKernelArgInfo = tell_argument;
   layer.clGetKernelWorkGroupInfo = tell;
   layer.clEnqueueNDRangeKernel = launch;
 }

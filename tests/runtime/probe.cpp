@@ -14,6 +14,8 @@
 //   probe left FILE    starts a trace and ends without stopping it
 //   probe caps         prints what the device has, and what happens to launches and allocations
 //                      beyond 256 work-items, 32 KiB of local memory and 64 MiB
+//   probe kernels N    requests N custom kernels, compiles them from the last to the first, and
+//                      launches each
 //   probe convolve     a convolution beside that of the device `cpu`
 //   probe settings     switches the profiler's two settings on and off at run time
 #include <fmt/format.h>
@@ -233,6 +235,35 @@ void attempt(const char* what, const Body& body) {
   }
 }
 
+// The number-th of a set of programs.
+std::string generated(size_t number) {
+  return fmt::format(
+      "__kernel void f(__global float *x, float a) {{ x[get_global_id(0)] = a * {} + 0.5f; }}\n",
+      number);
+}
+
+// Builders begin with the first one, this process with the last one.
+int kernels(size_t count) {
+  std::vector<std::string> sources;
+  for (size_t i = 0; i < count; ++i) sources.push_back(generated(i));
+  const uint32_t asked = ot::KernelLibrary::request(sources);
+  bool right = true;
+  const ot::Tensor x = ot::zeros({4}, {ot::DType::Float32, "ocl"});
+  for (size_t i = count; i-- > 0;) {
+    const auto library = ot::KernelLibrary::compile(sources[i]);
+    library.kernel("f").launch({x, 3.0}, {4});
+    const float expected = 3 * static_cast<float>(i) + 0.5f;
+    for (const float value : x.to_vector<float>()) right = right && value == expected;
+  }
+  const tb_counters c = ot::counters("ocl");
+  fmt::print("{} asked {} builds {} loads {}\n", right ? "right" : "WRONG", asked, c.program_builds,
+             c.program_loads);
+  const auto library = ot::KernelLibrary::compile(sources[0]);
+  const ot::Tensor integers = ot::zeros({4}, {ot::DType::Int32, "ocl"});
+  attempt("integers", [&] { library.kernel("f").launch({integers, 3.0}, {4}); });
+  return right ? 0 : 1;
+}
+
 int caps() {
   const tb_device_properties p = ot::device_properties("ocl");
   fmt::print("features {} group {} local {} piece {} units {}\n", p.features, p.max_work_group_size,
@@ -282,6 +313,7 @@ int main(int argc, char** argv) {
     if (mode == "handler") return interrupt(true);
     if (mode == "settings") return settings();
     if (mode == "caps") return caps();
+    if (mode == "kernels" && argc > 2) return kernels(std::strtoul(argv[2], nullptr, 10));
     if (mode == "convolve") return convolve();
     if (mode == "left" && argc > 2) {
       ot::profiler::start("interval", false, argv[2]);
@@ -298,6 +330,6 @@ int main(int argc, char** argv) {
   fmt::print(
       stderr,
       "usage: probe add|fork|live|threads|reason|devices|capture FILE|capture-fork FILE|profile|"
-      "interrupt|handler|left FILE|settings|caps|convolve\n");
+      "interrupt|handler|left FILE|settings|caps|kernels N|convolve\n");
   return 2;
 }

@@ -5,11 +5,10 @@ namespace ocltensor::testing {
 
 const FamilyCases* find_cases(std::string_view family) {
   static const FamilyCases* const kAll[] = {
-      &kPointwiseCases,   &kCopyCases, &kReduceCases,   &kScanCases,     &kMatmulCases,
-      &kConvCases,        &kPoolCases, &kUpsampleCases, &kNormCases,     &kSoftmaxCases,
-      &kAttentionCases,   &kLossCases, &kIndexCases,    &kSortCases,     &kRandomCases,
-      &kMultiTensorCases, &kFftCases,  &kLinalgCases,   &kSamplingCases, &kDistanceCases,
-      &kSparseCases,      &kRnnCases,  &kVisionCases};
+#define OCLTENSOR_FAMILY(name) &name##_cases(),
+#include "base/families.def"
+#undef OCLTENSOR_FAMILY
+  };
   for (const FamilyCases* cases : kAll)
     if (family == cases->family) return cases;
   return nullptr;

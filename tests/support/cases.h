@@ -18,11 +18,10 @@ struct FamilyCases {
 // nullptr for a family without a descriptor.
 const FamilyCases* find_cases(std::string_view family);
 
-// One descriptor per file of cases/.
-extern const FamilyCases kPointwiseCases, kCopyCases, kReduceCases, kScanCases, kMatmulCases,
-    kConvCases, kPoolCases, kUpsampleCases, kNormCases, kSoftmaxCases, kAttentionCases, kLossCases,
-    kIndexCases, kSortCases, kRandomCases, kMultiTensorCases, kFftCases, kLinalgCases,
-    kSamplingCases, kDistanceCases, kSparseCases, kRnnCases, kVisionCases;
+// A descriptor for each file of cases/.
+#define OCLTENSOR_FAMILY(name) const FamilyCases& name##_cases();
+#include "base/families.def"
+#undef OCLTENSOR_FAMILY
 
 // ---- helpers of the generators
 

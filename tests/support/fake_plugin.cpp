@@ -319,6 +319,11 @@ const tb_kernel_api kernel_api = {
     },
     [](tb_stream, tb_kernel, const tb_value*, uint32_t, uint32_t, const uint64_t*, const uint64_t*,
        tb_error* e) -> tb_status { return no(e); },
+    [](int32_t, const char* const*, uint32_t, const char*, uint32_t* asked,
+       tb_error*) -> tb_status {
+      if (asked != nullptr) *asked = 0;
+      return TB_OK;
+    },
 };
 
 const tb_profiler_api profiler_api = {

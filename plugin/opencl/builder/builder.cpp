@@ -3,11 +3,9 @@
 // plugin's socket.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <exception>
 
-#include "kernel_sources.h"
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
@@ -17,19 +15,10 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Unless it is on disk, or another process compiles it.
-void build(ProgramCache& programs, const build_ahead::Item& item) {
-  const auto& all = kernel_sources::all();
-  const auto source =
-      std::ranges::find_if(all, [&](const Source* s) { return item.source == s->path; });
-  check(source != all.end(), "there is no kernel source {}", item.source);
-  programs.build_ahead(**source, build_ahead::define_lines(item.defines));
-}
-
 // A program that does not compile is the affair of the process that asked for it.
 void build_requests(ProgramCache& programs) {
-  while (const auto item = build_ahead::next_request()) try {
-      build(programs, *item);
+  while (const auto text = build_ahead::next_request()) try {
+      programs.build_ahead(*text);
     } catch (const std::exception&) {
       continue;
     }

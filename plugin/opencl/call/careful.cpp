@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "ocltensor/error.h"
-#include "runtime/ahead/build_requests.h"
 #include "runtime/program/dry_run.h"
 #include "runtime/program/program.h"
 
@@ -26,7 +25,7 @@ void tell(const Algorithm& algorithm, const char* why) {
       fmt::format("{} is left out, another algorithm runs: {}", algorithm.id, why).c_str());
 }
 
-std::vector<DryRun::Wanted> missing_of(const std::function<void()>& run) {
+std::vector<std::shared_ptr<Program>> missing_of(const std::function<void()>& run) {
   const DryRun dry;
   try {
     run();
@@ -60,14 +59,12 @@ bool CarefulChoices::prepare(uint64_t key, const OpCall& call, const Algorithm& 
     if (const auto known = is_refused_.find(mine); known != is_refused_.end())
       return !known->second;
   }
-  const std::vector<DryRun::Wanted> missing = missing_of(run);
-  Device& device = call.device();
-  for (const auto& [source, defines] : missing)  // side by side
-    build_ahead::request(device.caps(), device.index(),
-                         {source->path, build_ahead::on_one_line(defines.source())});
+  const std::vector<std::shared_ptr<Program>> missing = missing_of(run);
+  ProgramCache& programs = call.device().programs();
+  for (const auto& program : missing) programs.request(*program);  // side by side
   bool is_refused = false;
   try {
-    for (const auto& [source, defines] : missing) (void)device.programs().get(*source, defines);
+    for (const auto& program : missing) (void)programs.get(*program);
   } catch (const Error& error) {
     if (error.status() != TB_E_COMPILE || algorithm.last_resort) throw;
     tell(algorithm, error.what());

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "runtime/ahead/build_requests.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
@@ -67,9 +66,9 @@ void note(const disk_cache::Key& key) { disk_cache::store(key, {'o', 'k'}); }
 
 void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) {
   test.likely(call, what, [&](const Source& source, const Defines& defines) {
-    if (!call.device().programs().has(source, defines))
-      build_ahead::request(call.caps(), call.device().index(),
-                           {source.path, build_ahead::on_one_line(defines.source())});
+    ProgramCache& programs = call.device().programs();
+    const auto program = programs.find(source, defines);
+    if (!programs.has(*program)) programs.request(*program);
   });
 }
 
@@ -130,7 +129,7 @@ bool begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTes
   const std::lock_guard lock(beginning);
   if (proof.state != Proof::Unknown) return true;  // by another thread
   try {
-    proving::begin(call.device(), test.source, defines,
+    proving::begin(call.device().programs().find(test.source, defines),
                    [&op = call.op(), &device = call.device(), &policy = call.policy(), &proof,
                     &family, &test, defines, keys, what = std::move(what)]() -> std::string {
                      std::string wrong;

@@ -9,6 +9,7 @@
 #include "runtime/driver/process.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/recorder.h"
+#include "runtime/program/program.h"
 #include "runtime/queue/library.h"
 
 namespace ocltensor::opencl {
@@ -31,6 +32,25 @@ tb_status compile(int32_t index, const char* source, const char* options, tb_lib
     required(library, "library");
     library[0] = reinterpret_cast<tb_library>(
         new Library(device(index), &required(source, "source"), options == nullptr ? "" : options));
+  });
+}
+
+tb_status request(int32_t index, const char* const* sources, uint32_t count, const char* options,
+                  uint32_t* asked, tb_error* error) {
+  return guarded(error, [&] {
+    check_process();
+    if (count > 0) required(sources, "sources");
+    ProgramCache& programs = device(index).programs();
+    uint32_t missing = 0;
+    bool has_builders = false;  // the first programs are kept until builders are worth starting
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto program =
+          programs.find(&required(sources[i], "a source"), options == nullptr ? "" : options);
+      if (programs.has(*program)) continue;
+      ++missing;
+      has_builders = programs.request(*program) || has_builders;
+    }
+    if (asked != nullptr) *asked = has_builders ? missing : 0;
   });
 }
 
@@ -139,6 +159,7 @@ const tb_kernel_api kKernelApi{
     .at = at,
     .find = find,
     .launch = launch,
+    .request = request,
 };
 
 }  // namespace ocltensor::opencl

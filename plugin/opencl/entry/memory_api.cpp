@@ -2,6 +2,7 @@
 #include "entry.h"
 #include "handles.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/profile_settings.h"
@@ -167,7 +168,7 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
     if (is_local) {
       check(target + bytes <= source || source + bytes <= target,
             "source and target of the copy overlap");
-      if (&s != &from) s.wait_event(from.marker(false).get());
+      if (&s != &from) s.wait_event(from.marker(false)());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
     s.forbid_recording("copying from another device");

@@ -8,30 +8,8 @@
 #include "call/providers.h"
 #include "call/tuning.h"
 #include "entry.h"
-#include "ops/attention/attention.h"
-#include "ops/conv/conv.h"
-#include "ops/copy/copy.h"
-#include "ops/distance/distance.h"
-#include "ops/elementwise/elementwise.h"
-#include "ops/fft/fft.h"
-#include "ops/index/index.h"
-#include "ops/linalg/linalg.h"
-#include "ops/loss/loss.h"
-#include "ops/matmul/matmul.h"
-#include "ops/multi_tensor/multi_tensor.h"
-#include "ops/norm/norm.h"
-#include "ops/pool/pool.h"
-#include "ops/random/random.h"
-#include "ops/reduce/reduction.h"
+#include "ops/family.h"
 #include "ops/registry.h"
-#include "ops/rnn/rnn.h"
-#include "ops/sampling/sampling.h"
-#include "ops/scan/scan.h"
-#include "ops/softmax/softmax.h"
-#include "ops/sort/sort.h"
-#include "ops/sparse/sparse.h"
-#include "ops/upsample/upsample.h"
-#include "ops/vision/vision.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
 #include "tuning_switches.h"
@@ -40,65 +18,8 @@ namespace ocltensor::opencl {
 namespace {
 
 std::vector<const AlgorithmFamily*> families() {
-  for (const auto family : {index::accumulation_algorithms,
-                            reduce::arg_algorithms,
-                            attention::attention_backward_algorithms,
-                            attention::attention_forward_algorithms,
-                            attention::attention_weights_algorithms,
-                            multi_tensor::cat_algorithms,
-                            conv::conv_algorithms,
-                            copy::copy_algorithms,
-                            loss::ctc_loss_algorithms,
-                            vision::deform_algorithms,
-                            vision::deform_backward_algorithms,
-                            distance::distance_algorithms,
-                            fft::fft_algorithms,
-                            rnn::gru_algorithms,
-                            index::histogram_algorithms,
-                            index::index_move_algorithms,
-                            index::index_put_algorithms,
-                            norm::layer_norm_algorithms,
-                            norm::layer_norm_backward_algorithms,
-                            linalg::eig_algorithms,
-                            linalg::eigh_algorithms,
-                            linalg::lu_algorithms,
-                            linalg::linalg_algorithms,
-                            loss::loss_algorithms,
-                            rnn::lstm_algorithms,
-                            matmul::matmul_algorithms,
-                            matmul::matmul_int8_algorithms,
-                            matmul::matmul_grouped_algorithms,
-                            multi_tensor::multi_tensor_algorithms,
-                            loss::multilabel_margin_loss_algorithms,
-                            loss::nll_loss_algorithms,
-                            vision::nms_algorithms,
-                            sort::order_statistic_algorithms,
-                            norm::plane_norm_algorithms,
-                            norm::plane_norm_backward_algorithms,
-                            elementwise::pointwise_algorithms,
-                            pool::pool_average_algorithms,
-                            pool::pool_fractional_algorithms,
-                            pool::pool_max_algorithms,
-                            pool::pool_max_backward_algorithms,
-                            random::random_algorithms,
-                            reduce::reduction_algorithms,
-                            upsample::resample_algorithms,
-                            vision::roi_algorithms,
-                            vision::roi_backward_algorithms,
-                            sampling::sampling_algorithms,
-                            sampling::sampling_backward_algorithms,
-                            scan::scan_algorithms,
-                            scan::scan_extremes_algorithms,
-                            scan::scan_products_algorithms,
-                            sort::search_algorithms,
-                            index::selection_algorithms,
-                            softmax::softmax_algorithms,
-                            sort::sort_algorithms,
-                            sparse::sparse_algorithms,
-                            linalg::svd_algorithms,
-                            upsample::upsample_algorithms,
-                            reduce::variance_algorithms})
-    (void)family();  // a family enters the report at its first use
+  for (const Family& family : all_families())
+    for (const auto list : family.algorithms) (void)list();  // enters the report at its first use
   return algorithm_families();
 }
 

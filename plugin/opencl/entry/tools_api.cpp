@@ -3,6 +3,7 @@
 #include "entry.h"
 #include "handles.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/recorder.h"
 
@@ -36,7 +37,7 @@ tb_status interop_queue(tb_stream stream, void** native, tb_error* error) {
   return guarded(error, [&] { required(native, "native") = stream_of(stream).queue(); });
 }
 tb_status interop_context(int32_t index, void** native, tb_error* error) {
-  return guarded(error, [&] { required(native, "native") = device(index).context(); });
+  return guarded(error, [&] { required(native, "native") = device(index).context()(); });
 }
 tb_status interop_device(int32_t index, void** native, tb_error* error) {
   return guarded(error, [&] { required(native, "native") = device(index).id(); });

@@ -1,102 +1,24 @@
-// Joins the families' tables. A new family adds its line to kFamilies.
+// Joins the families' tables.
 #include "registry.h"
 
 #include <string>
 #include <unordered_map>
 
-#include "attention/attention.h"
 #include "call/providers.h"
-#include "conv/conv.h"
-#include "copy/copy.h"
-#include "distance/distance.h"
-#include "fft/fft.h"
-#include "index/index.h"
-#include "linalg/linalg.h"
-#include "loss/loss.h"
-#include "matmul/matmul.h"
-#include "multi_tensor/multi_tensor.h"
-#include "norm/norm.h"
-#include "pointwise/pointwise.h"
-#include "pool/pool.h"
-#include "random/random.h"
-#include "reduce/reduction.h"
-#include "rnn/rnn.h"
+#include "ops/family.h"
 #include "runtime/observe/verbose.h"
-#include "sampling/sampling.h"
-#include "scan/scan.h"
-#include "softmax/softmax.h"
-#include "sort/sort.h"
-#include "sparse/sparse.h"
-#include "upsample/upsample.h"
-#include "vision/vision.h"
 
 namespace ocltensor::opencl {
-namespace {
-
-using FamilyFunction = std::span<const OpEntry> (*)();
-constexpr FamilyFunction kFamilies[] = {
-    copy::copy_operators,
-    multi_tensor::cat_operators,
-    [] { return copy::kCreateOperators; },
-    [] { return copy::kPadOperators; },
-    pointwise::pointwise_operators,
-    matmul::matmul_operators,
-    matmul::matmul_int8_operators,
-    matmul::matmul_grouped_operators,
-    conv::conv_operators,
-    pool::pool_operators,
-    index::move_operators,
-    index::scatter_operators,
-    index::advanced_operators,
-    index::select_operators,
-    random::random_operators,
-    random::permute_operators,
-    random::rejection_operators,
-    sort::sort_operators,
-    sort::search_operators,
-    upsample::upsample_operators,
-    attention::attention_operators,
-    reduce::reduce_operators,
-    softmax::softmax_operators,
-    norm::norm_operators,
-    loss::loss_operators,
-    scan::scan_operators,
-    multi_tensor::foreach_operators,
-    multi_tensor::optimizer_operators,
-    multi_tensor::amp_operators,
-    linalg::cholesky_operators,
-    linalg::lu_operators,
-    linalg::qr_operators,
-    linalg::svd_operators,
-    linalg::eigh_operators,
-    linalg::eig_operators,
-    linalg::ldl_operators,
-    fft::fft_operators,
-    sampling::sampling_operators,
-    distance::distance_operators,
-    upsample::resample_operators,
-    sort::order_statistic_operators,
-    [] { return index::kHistogramOperators; },
-    [] { return pool::kFractionalOperators; },
-    sparse::sparse_operators,
-    [] { return rnn::kLstmOperators; },
-    [] { return rnn::kGruOperators; },
-    [] { return vision::kNmsOperators; },
-    [] { return vision::kRoiOperators; },
-    [] { return vision::kDeformOperators; },
-};
-
-}  // namespace
-
 std::span<const tb_op_s> registry() {
   static const auto& table = *new auto([] {
     std::vector<tb_op_s> list;
-    for (const FamilyFunction family : kFamilies)
-      for (const OpEntry& entry : family()) {
-        const Operator* op = find_operator(entry.name);
-        if (op == nullptr) fail(TB_E_INTERNAL, "{} is not declared in operators.def", entry.name);
-        list.push_back({entry, op});
-      }
+    for (const Family& family : all_families())
+      for (const std::span<const OpEntry> operators : family.operators)
+        for (const OpEntry& entry : operators) {
+          const Operator* op = find_operator(entry.name);
+          if (op == nullptr) fail(TB_E_INTERNAL, "{} is not declared in operators.def", entry.name);
+          list.push_back({entry, op});
+        }
     return list;
   }());
   return table;

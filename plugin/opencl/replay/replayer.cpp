@@ -24,14 +24,14 @@ Replayer::Replayer(const file::Capture& capture, opencl::Device& device,
                    const Replacements& replacements, bool stamped, Progress progress)
     : capture_(capture), device_(device), progress_(std::move(progress)), stamped_(stamped) {
   cl_int code = CL_SUCCESS;
-  queue_.reset(cl().clCreateCommandQueue(device.context(), device.id(),
-                                         stamped ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
+  const cl_command_queue_properties properties = stamped ? CL_QUEUE_PROFILING_ENABLE : 0;
+  queue_ = cl::CommandQueue(device.context(), device.handle(), properties, &code);
   check_cl(code, "clCreateCommandQueue");
   build(replacements);
 }
 
 Replayer::~Replayer() {
-  if (queue_) cl().clFinish(queue_.get());
+  if (queue_() != nullptr) cl().clFinish(queue_());
 }
 
 void Replayer::build(const Replacements& replacements) {
@@ -50,15 +50,13 @@ void Replayer::build(const Replacements& replacements) {
   for (const auto& [id, kernel] : capture_.kernels()) {
     cl_int code = CL_SUCCESS;
     Kernel made;
-    made.object.reset(
-        cl().clCreateKernel(programs_.at(kernel.program).get(), kernel.name.c_str(), &code));
+    made.object = cl::Kernel(programs_.at(kernel.program), kernel.name.c_str(), &code);
     const std::string& program = capture_.program(kernel.program).name;
     check(code == CL_SUCCESS, "{} has no kernel {}: {}", program, kernel.name,
           opencl::error_name(code));
-    check_cl(
-        cl().clGetKernelWorkGroupInfo(made.object.get(), device_.id(), CL_KERNEL_WORK_GROUP_SIZE,
-                                      sizeof made.group_limit, &made.group_limit, nullptr),
-        "clGetKernelWorkGroupInfo");
+    check_cl(made.object.getWorkGroupInfo(device_.handle(), CL_KERNEL_WORK_GROUP_SIZE,
+                                          &made.group_limit),
+             "clGetKernelWorkGroupInfo");
     kernels_[id] = std::move(made);
   }
   progress_("building", done, capture_.programs().size());
@@ -77,7 +75,7 @@ void Replayer::run() {
     if (i % 64 == 0) progress_("running", i, commands.size());
     execute(commands[i]);
   }
-  const cl_int code = cl().clFinish(queue_.get());
+  const cl_int code = cl().clFinish(queue_());
   if (code != CL_SUCCESS)
     opencl::raise_async(code, "clFinish", fmt::format("the last launch was {}", last_));
   collect_times();
@@ -96,13 +94,13 @@ std::string Replayer::where(const file::Launch& r) const {
 
 void Replayer::run_one(const file::Buffer& r) {
   cl_int code = CL_SUCCESS;
-  opencl::Handle<cl_mem> made;
+  cl::Buffer made;
   if (r.parent == 0) {
-    made.reset(cl().clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, r.bytes, nullptr, &code));
+    made = cl::Buffer(device_.context(), CL_MEM_READ_WRITE, r.bytes, nullptr, &code);
   } else {
     const cl_buffer_region region{r.origin, r.bytes};
-    made.reset(cl().clCreateSubBuffer(buffer(r.parent), CL_MEM_READ_WRITE,
-                                      CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
+    made = buffers_.at(r.parent).createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                                 &region, &code);
     if (code == CL_MISALIGNED_SUB_BUFFER_OFFSET)
       fail(TB_UNSUPPORTED,
            "a kernel was given memory {} bytes into a buffer, and this device can bind only larger "
@@ -120,7 +118,7 @@ void Replayer::write_runs(uint64_t id, uint64_t offset, uint64_t bytes, const fi
   for (uint64_t at = 0; at < bytes; at += kChunk) {
     const std::span<uint8_t> part(chunk.data(), std::min(kChunk, bytes - at));
     capture_.read(data, at, part);
-    check_cl(cl().clEnqueueWriteBuffer(queue_.get(), buffer(id), CL_TRUE, offset + at, part.size(),
+    check_cl(cl().clEnqueueWriteBuffer(queue_(), buffer(id), CL_TRUE, offset + at, part.size(),
                                        part.data(), 0, nullptr, nullptr),
              "clEnqueueWriteBuffer");
   }
@@ -138,14 +136,14 @@ void Replayer::run_one(const file::Contents& r) {
 void Replayer::run_one(const file::Write& r) { write_runs(r.buffer, r.offset, r.bytes, r.data); }
 
 void Replayer::run_one(const file::Copy& r) {
-  check_cl(cl().clEnqueueCopyBuffer(queue_.get(), buffer(r.source), buffer(r.target),
-                                    r.source_offset, r.target_offset, r.bytes, 0, nullptr, nullptr),
+  check_cl(cl().clEnqueueCopyBuffer(queue_(), buffer(r.source), buffer(r.target), r.source_offset,
+                                    r.target_offset, r.bytes, 0, nullptr, nullptr),
            "clEnqueueCopyBuffer");
 }
 
 void Replayer::run_one(const file::Fill& r) {
-  check_cl(cl().clEnqueueFillBuffer(queue_.get(), buffer(r.buffer), r.pattern.data(),
-                                    r.pattern.size(), r.offset, r.bytes, 0, nullptr, nullptr),
+  check_cl(cl().clEnqueueFillBuffer(queue_(), buffer(r.buffer), r.pattern.data(), r.pattern.size(),
+                                    r.offset, r.bytes, 0, nullptr, nullptr),
            "clEnqueueFillBuffer");
 }
 
@@ -171,7 +169,7 @@ void Replayer::set_arguments(const file::Launch& r, cl_kernel kernel) {
 
 void Replayer::run_one(const file::Launch& r) {
   const Kernel& kernel = kernels_.at(r.kernel);
-  set_arguments(r, kernel.object.get());
+  set_arguments(r, kernel.object());
   std::array<size_t, 3> offset{};
   std::array<size_t, 3> global{};
   std::array<size_t, 3> local{};
@@ -191,30 +189,25 @@ void Replayer::run_one(const file::Launch& r) {
          "where the capture cannot run",
          where(r), local[0], r.rank > 1 ? local[1] : 1, r.rank > 2 ? local[2] : 1,
          kernel.group_limit, device_.caps().name);
-  opencl::Handle<cl_event> event;
+  cl::Event event;
   last_ = where(r);
   const cl_int code = cl().clEnqueueNDRangeKernel(
-      queue_.get(), kernel.object.get(), static_cast<cl_uint>(r.rank), offset.data(), global.data(),
-      chosen ? local.data() : nullptr, 0, nullptr, stamped_ ? event.out() : nullptr);
+      queue_(), kernel.object(), static_cast<cl_uint>(r.rank), offset.data(), global.data(),
+      chosen ? local.data() : nullptr, 0, nullptr, stamped_ ? &event() : nullptr);
   check_cl(code, last_.c_str());
   ++launches_;
   if (stamped_) events_.push_back(std::move(event));
   if (events_.size() >= kEvents) collect_times();
-  if (launches_ % 32 == 0) check_cl(cl().clFlush(queue_.get()), "clFlush");
+  if (launches_ % 32 == 0) check_cl(cl().clFlush(queue_()), "clFlush");
 }
 
 void Replayer::collect_times() {
   for (const auto& event : events_) {
-    const cl_event waited = event.get();
-    check_cl(cl().clWaitForEvents(1, &waited), "clWaitForEvents");
+    check_cl(event.wait(), "clWaitForEvents");
     cl_ulong begin = 0;
     cl_ulong end = 0;
-    check_cl(cl().clGetEventProfilingInfo(waited, CL_PROFILING_COMMAND_START, sizeof begin, &begin,
-                                          nullptr),
-             "clGetEventProfilingInfo");
-    check_cl(
-        cl().clGetEventProfilingInfo(waited, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
-        "clGetEventProfilingInfo");
+    check_cl(event.getProfilingInfo(CL_PROFILING_COMMAND_START, &begin), "clGetEventProfilingInfo");
+    check_cl(event.getProfilingInfo(CL_PROFILING_COMMAND_END, &end), "clGetEventProfilingInfo");
     times_.push_back(end > begin ? end - begin : 0);
   }
   events_.clear();
@@ -222,8 +215,8 @@ void Replayer::collect_times() {
 
 void Replayer::read(uint64_t id, uint64_t offset, std::span<uint8_t> to) {
   if (to.empty()) return;
-  check_cl(cl().clEnqueueReadBuffer(queue_.get(), buffer(id), CL_TRUE, offset, to.size(), to.data(),
-                                    0, nullptr, nullptr),
+  check_cl(cl().clEnqueueReadBuffer(queue_(), buffer(id), CL_TRUE, offset, to.size(), to.data(), 0,
+                                    nullptr, nullptr),
            "clEnqueueReadBuffer");
 }
 

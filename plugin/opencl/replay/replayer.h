@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture/reader.h"
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 class Device;
@@ -41,11 +41,11 @@ class Replayer {
 
  private:
   struct Kernel {
-    opencl::Handle<cl_kernel> object;
+    cl::Kernel object;
     size_t group_limit = 0;
   };
   void build(const Replacements& replacements);
-  cl_mem buffer(uint64_t id) const { return buffers_.at(id).get(); }
+  cl_mem buffer(uint64_t id) const { return buffers_.at(id)(); }
   void execute(const capture_file::Record& command);
   void run_one(const capture_file::Buffer& r);
   void run_one(const capture_file::Contents& r);
@@ -65,11 +65,11 @@ class Replayer {
   opencl::Device& device_;
   Progress progress_;
   bool stamped_;
-  opencl::Handle<cl_command_queue> queue_;
-  std::unordered_map<uint64_t, opencl::Handle<cl_program>> programs_;
+  cl::CommandQueue queue_;
+  std::unordered_map<uint64_t, cl::Program> programs_;
   std::unordered_map<uint64_t, Kernel> kernels_;
-  std::unordered_map<uint64_t, opencl::Handle<cl_mem>> buffers_;
-  std::vector<opencl::Handle<cl_event>> events_;
+  std::unordered_map<uint64_t, cl::Buffer> buffers_;
+  std::vector<cl::Event> events_;
   std::vector<uint64_t> times_;
   uint64_t launches_ = 0;
   std::string last_;  // launch, for messages

@@ -1,8 +1,11 @@
 """Custom kernels: torch.ocl.compile_kernel."""
 
 import gc
+import pathlib
 import struct
+import tempfile
 import threading
+import time
 import unittest
 
 import numpy
@@ -97,6 +100,56 @@ class CustomKernels(unittest.TestCase):
         self.assertFalse(hasattr(self.library, "sax"))
         with self.assertRaisesRegex(AttributeError, "it has: fill, pick, saxpy, saxpy_at"):
             _ = self.library.sax
+
+    def test_headers_of_the_plugin(self) -> None:
+        library = torch.ocl.compile_kernel(
+            """#define A bf16
+            // an indented include is a file's
+#include "ocltensor/types.h"
+            __kernel void twice(__global ushort *x) {
+              const size_t i = get_global_id(0);
+              STORE(A, x, i, 2 * LOAD(A, x, i));
+            }"""
+        )
+        x = torch.randn(50).bfloat16()
+        y = x.to("ocl")
+        library.twice(y)
+        self.assertTrue(torch.equal(y.cpu(), 2 * x))
+        with self.assertRaisesRegex(SyntaxError, "line 2: there is no header nothing.h"):
+            torch.ocl.compile_kernel('\n#include "ocltensor/nothing.h"\n')
+        with self.assertRaisesRegex(SyntaxError, "line 3:   int i = undeclared;"):
+            torch.ocl.compile_kernel(
+                '#include "ocltensor/types.h"\n__kernel void f(void) {\n  int i = undeclared;\n}\n'
+            )
+
+    def test_files_that_a_source_includes_are_read_each_time(self) -> None:
+        source = '#include "scale.h"\n__kernel void f(__global float *x) { x[0] = SCALE; }'
+        x = torch.zeros(1, device="ocl")
+        with tempfile.TemporaryDirectory() as folder:
+            for value in (2.0, 3.0):
+                pathlib.Path(folder, "scale.h").write_text(f"#define SCALE {value}f\n")
+                torch.ocl.compile_kernel(source, options=f"-I {folder}").f(x)
+                self.assertEqual(x.item(), value)
+
+    def test_the_same_source_is_compiled_once(self) -> None:
+        source = f"__kernel void f(__global float *x) {{ x[0] = {time.time()}f; }}"
+        before = torch.ocl.counters()["program_builds"]
+        for _ in range(3):
+            torch.ocl.compile_kernel(source)
+        torch.ocl.compile_kernel(source, options="-D OTHER")
+        self.assertEqual(torch.ocl.counters()["program_builds"], before + 2)
+
+    def test_requests(self) -> None:
+        sources = [
+            f"__kernel void f(__global float *x) {{ x[0] = {time.time() + i}f; }}" for i in range(5)
+        ]
+        self.assertIn(torch.ocl.request_kernels(sources), (0, 5))
+        for source in reversed(sources):
+            torch.ocl.compile_kernel(source)
+        self.assertEqual(torch.ocl.request_kernels(sources), 0)
+        self.assertEqual(torch.ocl.request_kernels([]), 0)
+        with self.assertRaisesRegex(RuntimeError, "no device ocl:99|out of range|invalid"):
+            torch.ocl.request_kernels(sources, device="ocl:99")
 
     def test_errors(self) -> None:
         with self.assertRaisesRegex(SyntaxError, "line 3:   int i = undeclared;"):

@@ -28,7 +28,7 @@ import torch
 from torch_ocl import _C
 from torch_ocl.device import DeviceLike, _index
 
-__all__ = ["Kernel", "KernelLibrary", "compile_kernel"]
+__all__ = ["Kernel", "KernelLibrary", "compile_kernel", "request_kernels"]
 
 # Format letters of `struct`, by the names that arg_casts accepts.
 _CASTS = {
@@ -181,6 +181,20 @@ def compile_kernel(source: str, *, device: DeviceLike = None, options: str = "")
     attributes.
 
     ``options`` go to the OpenCL compiler, e.g. ``"-D N=4 -cl-fast-relaxed-math"``. A source that
-    does not compile raises SyntaxError with the line and the compiler's log.
+    does not compile raises SyntaxError with the line and the compiler's log. One that was compiled
+    before, by this process or an earlier one, is loaded; :func:`request_kernels` has many compiled
+    side by side. ``#include "ocltensor/NAME.h"`` includes a header of the kernels that operators
+    are made of, such as ``types.h``; these change between versions.
     """
     return KernelLibrary(_C.compile_kernels(_index(device), source, options))
+
+
+def request_kernels(sources: Sequence[str], *, device: DeviceLike = None, options: str = "") -> int:
+    """Has other processes compile OpenCL C sources, side by side, and returns at once with how many
+    they will compile: none where there are no such processes (``OCLTENSOR_BUILD_AHEAD=0``, one
+    processor, no cache folder), fewer than three sources to compile, or all compiled before.
+
+    :func:`compile_kernel` with the same device and options then loads what they made, or waits for
+    what is being made; it reports mistakes in a source.
+    """
+    return _C.request_kernels(_index(device), list(sources), options)

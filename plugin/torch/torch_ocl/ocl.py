@@ -72,7 +72,7 @@ from torch_ocl.graphs import (
     is_current_stream_capturing,
 )
 from torch_ocl.integrations import integrations
-from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel
+from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel, request_kernels
 from torch_ocl.memory import (
     current_allocated_memory,
     driver_allocated_memory,
@@ -171,6 +171,7 @@ __all__ = [
     "profiler",
     "random",
     "recommended_max_memory",
+    "request_kernels",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "seed",

@@ -25,6 +25,7 @@ PACKAGES = {
         *("libfmt-dev", "libfmt9", "libspdlog-dev", "libspdlog1.10", "nlohmann-json3-dev"),
         *(
             "opencl-c-headers",
+            "opencl-clhpp-headers",
             "libxxhash-dev",
             "libeigen3-dev",
             "libcli11-dev",

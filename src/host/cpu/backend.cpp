@@ -99,6 +99,7 @@ const tb_kernel_api kKernel = {
     .at = lacking,
     .find = lacking,
     .launch = lacking,
+    .request = lacking,
 };
 const tb_profiler_api kProfiler = {
     .struct_size = sizeof(tb_profiler_api),

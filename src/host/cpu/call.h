@@ -1,6 +1,7 @@
 // One operator call as the families' functions receive it, and the tables that the families export.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
 #include "base/operators.h"
@@ -30,36 +31,20 @@ struct CpuOperator {
   void (*run_complex)(const CpuCall&) = nullptr;
 };
 
-// One table per family, in <family>.cpp.
-std::span<const CpuOperator> attention_operators();
-std::span<const CpuOperator> conv_operators();
-std::span<const CpuOperator> copy_operators();
-std::span<const CpuOperator> ctc_operators();
-std::span<const CpuOperator> deform_operators();
-std::span<const CpuOperator> distance_operators();
-std::span<const CpuOperator> index_operators();
-std::span<const CpuOperator> eig_operators();
+// The table of each family, in its file.
+#define OCLTENSOR_FAMILY(name) std::span<const CpuOperator> name##_operators();
+#include "base/families.def"
+#undef OCLTENSOR_FAMILY
+// Parts of a family's table that are files of their own.
+std::span<const CpuOperator> ctc_operators();     // of loss
+std::span<const CpuOperator> deform_operators();  // of vision
+std::span<const CpuOperator> eig_operators();     // of linalg, as the next three
 std::span<const CpuOperator> eigh_operators();
-std::span<const CpuOperator> fft_operators();
 std::span<const CpuOperator> ldl_operators();
-std::span<const CpuOperator> linalg_operators();
-std::span<const CpuOperator> loss_operators();
-std::span<const CpuOperator> matmul_operators();
-std::span<const CpuOperator> multi_tensor_operators();
-std::span<const CpuOperator> norm_operators();
-std::span<const CpuOperator> pool_operators();
-std::span<const CpuOperator> random_operators();
-std::span<const CpuOperator> reduce_operators();
-std::span<const CpuOperator> rejection_operators();
-std::span<const CpuOperator> rnn_operators();
-std::span<const CpuOperator> sampling_operators();
-std::span<const CpuOperator> scan_operators();
-std::span<const CpuOperator> softmax_operators();
-std::span<const CpuOperator> sort_operators();
-std::span<const CpuOperator> sparse_operators();
 std::span<const CpuOperator> svd_operators();
-std::span<const CpuOperator> upsample_operators();
-std::span<const CpuOperator> vision_operators();
+std::span<const CpuOperator> rejection_operators();  // of random
+// One table of several, which lives as long as the process.
+std::span<const CpuOperator> joined(std::initializer_list<std::span<const CpuOperator>> parts);
 void run_pointwise(const CpuCall& call);  // every operator of pointwise.def
 void run_foreach(const CpuCall& call);    // every foreach operator of multi_tensor.def
 

@@ -350,6 +350,10 @@ constexpr auto kOperators = for_both(kRows<double>, kRows<Number>);
 
 }  // namespace
 
-std::span<const CpuOperator> linalg_operators() { return kOperators; }
+std::span<const CpuOperator> linalg_operators() {
+  static const auto all =
+      joined({kOperators, eig_operators(), eigh_operators(), ldl_operators(), svd_operators()});
+  return all;
+}
 
 }  // namespace ocltensor::cpu

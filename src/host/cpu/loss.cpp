@@ -228,6 +228,9 @@ constexpr CpuOperator kOperators[] = {{"nll_loss_forward.output", nll},
 
 }  // namespace
 
-std::span<const CpuOperator> loss_operators() { return kOperators; }
+std::span<const CpuOperator> loss_operators() {
+  static const auto all = joined({kOperators, ctc_operators()});
+  return all;
+}
 
 }  // namespace ocltensor::cpu

@@ -278,7 +278,10 @@ constexpr CpuOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const CpuOperator> random_operators() { return kOperators; }
+std::span<const CpuOperator> random_operators() {
+  static const auto all = joined({kOperators, rejection_operators()});
+  return all;
+}
 
 std::vector<uint32_t> draw_words(tb_generator generator, int64_t count) {
   const Generator::State state = generator_of(generator).take(static_cast<uint64_t>(count));

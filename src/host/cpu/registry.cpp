@@ -23,16 +23,12 @@ struct Entry {
 
 std::vector<Entry> build() {
   std::unordered_map<std::string_view, CpuOperator> functions;
-  for (const auto& table : {attention_operators(),    conv_operators(),     copy_operators(),
-                            index_operators(),        loss_operators(),     matmul_operators(),
-                            multi_tensor_operators(), norm_operators(),     pool_operators(),
-                            random_operators(),       reduce_operators(),   scan_operators(),
-                            softmax_operators(),      sort_operators(),     upsample_operators(),
-                            fft_operators(),          linalg_operators(),   svd_operators(),
-                            eigh_operators(),         sampling_operators(), ctc_operators(),
-                            distance_operators(),     sparse_operators(),   rejection_operators(),
-                            eig_operators(),          ldl_operators(),      rnn_operators(),
-                            vision_operators(),       deform_operators()})
+  const std::span<const CpuOperator> tables[] = {
+#define OCLTENSOR_FAMILY(name) name##_operators(),
+#include "base/families.def"
+#undef OCLTENSOR_FAMILY
+  };
+  for (const auto& table : tables)
     for (const CpuOperator& row : table) functions.emplace(row.name, row);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {
@@ -192,6 +188,12 @@ tb_status invoke(const tb_call* call, tb_error* error) {
 }
 
 }  // namespace
+
+std::span<const CpuOperator> joined(std::initializer_list<std::span<const CpuOperator>> parts) {
+  auto& all = *new std::vector<CpuOperator>;  // leaked: used until exit
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
 View CpuCall::resized(size_t i, std::span<const int64_t> sizes) const {
   tb_tensor tensor{};

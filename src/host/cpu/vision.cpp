@@ -271,6 +271,9 @@ constexpr CpuOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const CpuOperator> vision_operators() { return kOperators; }
+std::span<const CpuOperator> vision_operators() {
+  static const auto all = joined({kOperators, deform_operators()});
+  return all;
+}
 
 }  // namespace ocltensor::cpu

@@ -176,6 +176,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kAttentionCases = {"attention", accepts, make};
+const FamilyCases& attention_cases() {
+  static constexpr FamilyCases kCases = {"attention", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

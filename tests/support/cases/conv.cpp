@@ -113,6 +113,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kConvCases = {"conv", accepts, make};
+const FamilyCases& conv_cases() {
+  static constexpr FamilyCases kCases = {"conv", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -151,6 +151,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kCopyCases = {"copy", accepts, make};
+const FamilyCases& copy_cases() {
+  static constexpr FamilyCases kCases = {"copy", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -31,6 +31,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kDistanceCases = {"distance", accepts, make};
+const FamilyCases& distance_cases() {
+  static constexpr FamilyCases kCases = {"distance", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

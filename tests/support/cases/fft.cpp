@@ -67,6 +67,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kFftCases = {"fft", accepts, make};
+const FamilyCases& fft_cases() {
+  static constexpr FamilyCases kCases = {"fft", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

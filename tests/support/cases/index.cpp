@@ -211,6 +211,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kIndexCases = {"index", accepts, make};
+const FamilyCases& index_cases() {
+  static constexpr FamilyCases kCases = {"index", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -315,6 +315,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kLinalgCases = {"linalg", accepts, make};
+const FamilyCases& linalg_cases() {
+  static constexpr FamilyCases kCases = {"linalg", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

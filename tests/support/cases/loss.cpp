@@ -121,6 +121,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kLossCases = {"loss", accepts, make};
+const FamilyCases& loss_cases() {
+  static constexpr FamilyCases kCases = {"loss", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

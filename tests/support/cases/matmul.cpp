@@ -88,6 +88,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kMatmulCases = {"matmul", accepts, make};
+const FamilyCases& matmul_cases() {
+  static constexpr FamilyCases kCases = {"matmul", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

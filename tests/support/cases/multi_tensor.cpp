@@ -217,6 +217,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kMultiTensorCases = {"multi_tensor", accepts, make};
+const FamilyCases& multi_tensor_cases() {
+  static constexpr FamilyCases kCases = {"multi_tensor", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

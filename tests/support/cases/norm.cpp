@@ -178,6 +178,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kNormCases = {"norm", accepts, make};
+const FamilyCases& norm_cases() {
+  static constexpr FamilyCases kCases = {"norm", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -290,6 +290,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kPointwiseCases = {"pointwise", accepts, make};
+const FamilyCases& pointwise_cases() {
+  static constexpr FamilyCases kCases = {"pointwise", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

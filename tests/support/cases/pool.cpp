@@ -142,6 +142,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kPoolCases = {"pool", accepts, make};
+const FamilyCases& pool_cases() {
+  static constexpr FamilyCases kCases = {"pool", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

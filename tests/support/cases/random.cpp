@@ -95,6 +95,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kRandomCases = {"random", accepts, make};
+const FamilyCases& random_cases() {
+  static constexpr FamilyCases kCases = {"random", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

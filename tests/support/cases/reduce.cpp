@@ -133,6 +133,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kReduceCases = {"reduce", accepts, make};
+const FamilyCases& reduce_cases() {
+  static constexpr FamilyCases kCases = {"reduce", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

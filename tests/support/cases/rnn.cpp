@@ -78,6 +78,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kRnnCases = {"rnn", accepts, make};
+const FamilyCases& rnn_cases() {
+  static constexpr FamilyCases kCases = {"rnn", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

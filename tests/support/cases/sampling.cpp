@@ -58,6 +58,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kSamplingCases = {"sampling", accepts, make};
+const FamilyCases& sampling_cases() {
+  static constexpr FamilyCases kCases = {"sampling", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -59,6 +59,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kScanCases = {"scan", accepts, make};
+const FamilyCases& scan_cases() {
+  static constexpr FamilyCases kCases = {"scan", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

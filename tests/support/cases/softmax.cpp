@@ -38,6 +38,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kSoftmaxCases = {"softmax", accepts, make};
+const FamilyCases& softmax_cases() {
+  static constexpr FamilyCases kCases = {"softmax", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -194,6 +194,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kSortCases = {"sort", accepts, make};
+const FamilyCases& sort_cases() {
+  static constexpr FamilyCases kCases = {"sort", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

@@ -38,6 +38,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kSparseCases = {"sparse", accepts, make};
+const FamilyCases& sparse_cases() {
+  static constexpr FamilyCases kCases = {"sparse", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

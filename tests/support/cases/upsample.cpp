@@ -64,6 +64,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kUpsampleCases = {"upsample", accepts, make};
+const FamilyCases& upsample_cases() {
+  static constexpr FamilyCases kCases = {"upsample", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

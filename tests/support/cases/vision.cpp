@@ -207,6 +207,9 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
 
 }  // namespace
 
-const FamilyCases kVisionCases = {"vision", accepts, make};
+const FamilyCases& vision_cases() {
+  static constexpr FamilyCases kCases = {"vision", accepts, make};
+  return kCases;
+}
 
 }  // namespace ocltensor::testing

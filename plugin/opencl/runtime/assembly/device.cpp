@@ -8,6 +8,7 @@
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/generator.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/profile_settings.h"
@@ -56,8 +57,9 @@ void serve_all(Device& device, const Serve& serve) {
 }  // namespace
 
 struct Device::Parts {
-  Handle<cl_context> context;
-  Handle<cl_command_queue> service_queue;
+  cl::Device handle;
+  cl::Context context;
+  cl::CommandQueue service_queue;
   std::unique_ptr<ProgramCache> programs;
   std::unique_ptr<Clock> clock;
   std::unique_ptr<Memory> memory;
@@ -90,13 +92,12 @@ Device::Parts& Device::parts() {
     const cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform_), 0};
     cl_int code = CL_SUCCESS;
-    parts->context =
-        Handle<cl_context>(cl().clCreateContext(properties, 1, &id_, nullptr, nullptr, &code));
+    parts->handle = cl::Device(id_, true);
+    parts->context = cl::Context(parts->handle, properties, nullptr, nullptr, &code);
     check_cl(code, "clCreateContext");
-    parts->service_queue =
-        Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
+    parts->service_queue = cl::CommandQueue(parts->context, parts->handle, 0, &code);
     check_cl(code, "clCreateCommandQueue");
-    parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_, index_);
+    parts->programs = std::make_unique<ProgramCache>(parts->context(), id_, caps_, index_);
     parts->clock = std::make_unique<Clock>(*this);
     parts->memory = std::make_unique<Memory>(*this, *parts->clock);
     parts->generator = std::make_unique<Generator>(*this);
@@ -112,8 +113,9 @@ Device::Parts& Device::parts() {
 }
 
 bool Device::is_open() const { return open_.load(); }
-cl_context Device::context() { return parts().context.get(); }
-cl_command_queue Device::service_queue() { return parts().service_queue.get(); }
+const cl::Device& Device::handle() { return parts().handle; }
+const cl::Context& Device::context() { return parts().context; }
+cl_command_queue Device::service_queue() { return parts().service_queue(); }
 Memory& Device::memory() { return *parts().memory; }
 ProgramCache& Device::programs() { return *parts().programs; }
 Generator& Device::default_generator() { return *parts().generator; }

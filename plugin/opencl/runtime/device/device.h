@@ -26,13 +26,13 @@ class Device {
   ~Device();
   int index() const { return index_; }
   cl_device_id id() const { return id_; }
-  cl_platform_id platform() const { return platform_; }
   const Capabilities& caps() const { return caps_; }
 
   bool is_open() const;  // whether its context exists
 
   // Created on first use; thread-safe.
-  cl_context context();
+  const cl::Device& handle();
+  const cl::Context& context();
   cl_command_queue service_queue();  // for the runtime's own blocking work
   Memory& memory();
   ProgramCache& programs();

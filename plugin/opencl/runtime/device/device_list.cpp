@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/driver_files.h"
 #include "runtime/driver/process.h"
 
@@ -16,16 +17,16 @@ namespace ocltensor::opencl {
 namespace {
 
 struct Candidate {
-  cl_platform_id platform;
-  cl_device_id id;
+  cl::Platform platform;
+  cl::Device device;
   Capabilities caps;
 };
 
 // cl_khr_device_uuid: the same for one device whoever drives it. Empty without.
-std::string uuid_of(cl_device_id id) {
+std::string uuid_of(const cl::Device& device) {
   constexpr cl_device_info kUuid = 0x106A;
   std::array<char, 16> uuid{};
-  if (cl().clGetDeviceInfo(id, kUuid, uuid.size(), uuid.data(), nullptr) != CL_SUCCESS) return {};
+  if (device.getInfo(kUuid, &uuid) != CL_SUCCESS) return {};
   return {uuid.begin(), uuid.end()};
 }
 
@@ -33,12 +34,12 @@ std::string uuid_of(cl_device_id id) {
 // UUID, on platforms of one name and version. Another vendor's driver for it is a choice, and
 // stays.
 bool is_same(const Candidate& a, const Candidate& b) {
-  if (a.id == b.id) return true;
+  if (a.device == b.device) return true;
   if (a.platform == b.platform || a.caps.platform != b.caps.platform ||
       a.caps.driver_version != b.caps.driver_version || a.caps.name != b.caps.name)
     return false;
-  const std::string uuid = uuid_of(a.id);
-  return !uuid.empty() && uuid == uuid_of(b.id);
+  const std::string uuid = uuid_of(a.device);
+  return !uuid.empty() && uuid == uuid_of(b.device);
 }
 
 void add(std::vector<Candidate>& found, Candidate candidate, std::string& report) {
@@ -51,9 +52,9 @@ void add(std::vector<Candidate>& found, Candidate candidate, std::string& report
 
 std::vector<Candidate> enumerate(std::string& report) {
   std::vector<Candidate> found;
-  cl_uint count = 0;
-  cl_int code = cl().clGetPlatformIDs(0, nullptr, &count);
-  if (code != CL_SUCCESS || count == 0) {
+  std::vector<cl::Platform> platforms;
+  cl_int code = cl::Platform::get(&platforms);
+  if (code != CL_SUCCESS || platforms.empty()) {
     const std::string files = describe_driver_files();
     report += files.empty() ? fmt::format(
                                   "no OpenCL platform is installed ({}); install a driver, "
@@ -63,23 +64,19 @@ std::vector<Candidate> enumerate(std::string& report) {
                                           error_name(code), files);
     return found;
   }
-  std::vector<cl_platform_id> platforms(count);
-  check_cl(cl().clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
-  for (cl_platform_id platform : platforms) {
-    char name[256] = "?";
-    cl().clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, nullptr);
-    cl_uint devices = 0;
-    code = cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
-    if (code != CL_SUCCESS || devices == 0) {
+  for (const cl::Platform& platform : platforms) {
+    std::string name = "?";
+    (void)platform.getInfo(CL_PLATFORM_NAME, &name);
+    std::vector<cl::Device> devices;
+    code = platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+    if (devices.empty()) {
+      if (code == CL_SUCCESS) code = CL_DEVICE_NOT_FOUND;  // as clhpp has it
       report += fmt::format("platform {}: no device ({})\n", name, error_name(code));
       continue;
     }
-    std::vector<cl_device_id> ids(devices);
-    check_cl(cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr),
-             "clGetDeviceIDs");
-    for (cl_device_id id : ids) {
+    for (const cl::Device& device : devices) {
       try {
-        add(found, {platform, id, query_capabilities(platform, id)}, report);
+        add(found, {platform, device, query_capabilities(platform, device)}, report);
       } catch (const Error& e) {
         report += fmt::format("platform {}: a device is refused: {}\n", name, e.what());
       }
@@ -158,7 +155,7 @@ DeviceList build() {
         select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
     for (Candidate& c : chosen)
       list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
-                                                      c.platform, c.id, std::move(c.caps)));
+                                                      c.platform(), c.device(), std::move(c.caps)));
     for (const auto& device : list.devices)
       list.report += fmt::format("ocl:{}: {}\n", device->index(), kernels_for(device->caps()));
   } catch (const Error& e) {

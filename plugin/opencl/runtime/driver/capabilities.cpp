@@ -7,24 +7,21 @@
 #include "base/config.h"
 #include "ocltensor/error.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-std::string text(cl_platform_id platform, cl_platform_info what) {
-  size_t size = 0;
-  check_cl(cl().clGetPlatformInfo(platform, what, 0, nullptr, &size), "clGetPlatformInfo");
-  std::string value(size, 0);
-  check_cl(cl().clGetPlatformInfo(platform, what, size, value.data(), nullptr),
-           "clGetPlatformInfo");
+// Texts end at their first 0: some drivers give more than they fill.
+std::string text(const cl::Platform& platform, cl_platform_info what) {
+  std::string value;
+  check_cl(platform.getInfo(what, &value), "clGetPlatformInfo");
   return value.c_str();
 }
 
-std::string text(cl_device_id device, cl_device_info what) {
-  size_t size = 0;
-  check_cl(cl().clGetDeviceInfo(device, what, 0, nullptr, &size), "clGetDeviceInfo");
-  std::string value(size, 0);
-  check_cl(cl().clGetDeviceInfo(device, what, size, value.data(), nullptr), "clGetDeviceInfo");
+std::string text(const cl::Device& device, cl_device_info what) {
+  std::string value;
+  check_cl(device.getInfo(what, &value), "clGetDeviceInfo");
   std::string trimmed = value.c_str();
   while (!trimmed.empty() && std::isspace(static_cast<unsigned char>(trimmed.back())))
     trimmed.pop_back();
@@ -32,9 +29,9 @@ std::string text(cl_device_id device, cl_device_info what) {
 }
 
 template <typename T>
-T number(cl_device_id device, cl_device_info what) {
+T number(const cl::Device& device, cl_device_info what) {
   T value{};
-  check_cl(cl().clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  check_cl(device.getInfo(what, &value), "clGetDeviceInfo");
   return value;
 }
 
@@ -114,7 +111,7 @@ bool contains(const std::string& haystack, const char* needle) {
 constexpr cl_device_info kComputeCapabilityMajor = 0x4000;
 constexpr cl_device_info kComputeCapabilityMinor = 0x4001;
 
-uint32_t compute_capability(const std::string& extensions, cl_device_id device) {
+uint32_t compute_capability(const std::string& extensions, const cl::Device& device) {
   if (!contains(extensions, " cl_nv_device_attribute_query ")) return 0;
   return 10 * number<cl_uint>(device, kComputeCapabilityMajor) +
          number<cl_uint>(device, kComputeCapabilityMinor);
@@ -141,12 +138,12 @@ uint64_t unit_local_memory(uint32_t compute_capability) {
 
 // CPU drivers with OpenCL 2.0's fine-grained buffers (PoCL, Intel's runtime). A capture records
 // calls, of which there would be none.
-bool has_host_addresses(const Capabilities& c, cl_device_id device) {
+bool has_host_addresses(const Capabilities& c, const cl::Device& device) {
   if ((c.type & CL_DEVICE_TYPE_CPU) == 0 || !c.unified_memory || cl().clSVMAlloc == nullptr ||
       cl().clSVMFree == nullptr || config::get_bool(config::Knob::CaptureEnabled))
     return false;
   cl_ulong has = 0;  // stays so with drivers of OpenCL 1.2, which do not know the question
-  (void)cl().clGetDeviceInfo(device, kSvmCapabilities, sizeof has, &has, nullptr);
+  (void)device.getInfo(kSvmCapabilities, &has);
   return (has & kSvmFineGrainBuffer) != 0;
 }
 
@@ -181,7 +178,7 @@ void choose_launch_thread(Capabilities& c) {
 
 }  // namespace
 
-Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
+Capabilities query_capabilities(const cl::Platform& platform, const cl::Device& device) {
   Capabilities c;
   c.name = text(device, CL_DEVICE_NAME);
   c.vendor = text(device, CL_DEVICE_VENDOR);

@@ -79,6 +79,6 @@ struct Capabilities {
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }
 };
 
-Capabilities query_capabilities(cl_platform_id platform, cl_device_id device);
+Capabilities query_capabilities(const cl::Platform& platform, const cl::Device& device);
 
 }  // namespace ocltensor::opencl

@@ -8,6 +8,7 @@
 #include "base/caps.h"
 #include "base/config.h"
 #include "ocltensor/error.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -89,15 +90,15 @@ namespace {
 // 0 if the driver does not answer.
 size_t asked_group(cl_device_id device, cl_kernel kernel) {
   size_t items = 0;
-  const cl_int code = cl().clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
-                                                    sizeof items, &items, nullptr);
+  const cl_int code = View<cl::Kernel>(kernel)->getWorkGroupInfo(*View<cl::Device>(device),
+                                                                 CL_KERNEL_WORK_GROUP_SIZE, &items);
   return code == CL_SUCCESS ? items : 0;
 }
 
 size_t declared_group(cl_device_id device, cl_kernel kernel) {
   std::array<size_t, 3> size = {};
-  const cl_int code = cl().clGetKernelWorkGroupInfo(
-      kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof size, size.data(), nullptr);
+  const cl_int code = View<cl::Kernel>(kernel)->getWorkGroupInfo(
+      *View<cl::Device>(device), CL_KERNEL_COMPILE_WORK_GROUP_SIZE, &size);
   return code == CL_SUCCESS ? size[0] * size[1] * size[2] : 0;
 }
 
@@ -127,8 +128,8 @@ std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel
     return fmt::format("a work-group of {} work-items, limit {}", items, caps.max_work_group_size);
   if (!caps.local_memory_capped) return {};
   cl_ulong bytes = 0;
-  const cl_int code = cl().clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
-                                                    sizeof bytes, &bytes, nullptr);
+  const cl_int code = View<cl::Kernel>(kernel)->getWorkGroupInfo(*View<cl::Device>(device),
+                                                                 CL_KERNEL_LOCAL_MEM_SIZE, &bytes);
   if (code != CL_SUCCESS || bytes <= caps.local_memory) return {};
   return fmt::format("{} bytes of local memory, limit {}", bytes, caps.local_memory);
 }

@@ -10,8 +10,9 @@
 namespace ocltensor::opencl {
 namespace {
 
+void* library = nullptr;  // set before the table
+
 std::string load(Functions& table) {
-  void* library = nullptr;
   for (const char* name : {"libOpenCL.so.1", "libOpenCL.so"})
     if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != nullptr) break;
   if (library == nullptr)
@@ -43,6 +44,13 @@ const Functions& detail::load_functions() {
     fail(TB_E_UNAVAILABLE, "{}", failure);
   loaded.store(&table, std::memory_order_release);
   return table;
+}
+
+void* detail::look_up(const char* name) {
+  (void)cl();
+  void* function = dlsym(library, name);
+  if (function == nullptr) fail(TB_E_UNAVAILABLE, "libOpenCL.so.1 lacks {}", name);
+  return function;
 }
 
 const char* error_name(cl_int code) {

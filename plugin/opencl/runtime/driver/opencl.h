@@ -1,5 +1,6 @@
 // The OpenCL entry points, loaded from libOpenCL.so.1 on first use: linking or loading the plugin
-// touches no driver. The only header of the project that includes CL/*.
+// touches no driver. The C API alone; who owns objects, or asks them, includes clhpp.h. No other
+// header of the project includes CL/*.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -8,21 +9,36 @@
 #include <atomic>
 #include <string>
 
+// clhpp's, for declarations.
+namespace cl {
+class Buffer;
+class CommandQueue;
+class Context;
+class Device;
+class Event;
+class Kernel;
+class Platform;
+class Program;
+}  // namespace cl
+
 namespace ocltensor::opencl {
 
+// What the project calls, itself or by clhpp. What else clhpp may call: forward.cpp.
 // clang-format off
-#define OCLTENSOR_CL_FUNCTIONS(X)                                                               \
-  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                 \
-  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)       \
-  X(clCreateBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clCreateProgramWithSource)     \
-  X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)   \
-  X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo) \
-  X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                  \
-  X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)   \
-  X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)     \
-  X(clFlush) X(clFinish) X(clWaitForEvents) X(clSetEventCallback) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
-  X(clReleaseEvent) X(clRetainEvent) X(clCreateSubBuffer) X(clCreateKernelsInProgram)          \
-  X(clGetKernelArgInfo) X(clSetMemObjectDestructorCallback)
+#define OCLTENSOR_CL_FUNCTIONS(X)                                                                \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                  \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)        \
+  X(clCreateBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clCreateProgramWithSource)      \
+  X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)    \
+  X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo)  \
+  X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                   \
+  X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)    \
+  X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)      \
+  X(clFlush) X(clFinish) X(clWaitForEvents) X(clSetEventCallback) X(clGetEventInfo)              \
+  X(clGetEventProfilingInfo) X(clReleaseEvent) X(clRetainEvent) X(clCreateSubBuffer)             \
+  X(clCreateKernelsInProgram) X(clGetKernelArgInfo) X(clSetMemObjectDestructorCallback)          \
+  X(clRetainContext) X(clRetainCommandQueue) X(clRetainProgram) X(clRetainKernel)                \
+  X(clRetainDevice) X(clReleaseDevice)
 // clang-format on
 
 struct Functions {
@@ -44,6 +60,8 @@ constexpr cl_ulong kMemSvmFineGrain = cl_ulong{1} << 10;    // CL_MEM_SVM_FINE_G
 namespace detail {
 extern std::atomic<const Functions*> loaded;  // null: not loaded
 const Functions& load_functions();
+// A function that is not in the table. Throws Error(TB_E_UNAVAILABLE) if the library lacks it.
+void* look_up(const char* name);
 }  // namespace detail
 
 // The first call loads the library. Throws Error(TB_E_UNAVAILABLE), on each call, if there is no
@@ -65,54 +83,5 @@ void check_cl(cl_int code, const char* call);
 // The same for a failure that a synchronisation reports; `detail` names the work that may have
 // caused it.
 [[noreturn]] void raise_async(cl_int code, const char* call, const std::string& detail);
-
-// Owner of one reference to an OpenCL object.
-template <typename T>
-struct Release;
-#define OCLTENSOR_CL_RELEASE(type, function)                      \
-  template <>                                                     \
-  struct Release<type> {                                          \
-    void operator()(type object) const { cl().function(object); } \
-  };
-OCLTENSOR_CL_RELEASE(cl_context, clReleaseContext)
-OCLTENSOR_CL_RELEASE(cl_command_queue, clReleaseCommandQueue)
-OCLTENSOR_CL_RELEASE(cl_mem, clReleaseMemObject)
-OCLTENSOR_CL_RELEASE(cl_program, clReleaseProgram)
-OCLTENSOR_CL_RELEASE(cl_kernel, clReleaseKernel)
-OCLTENSOR_CL_RELEASE(cl_event, clReleaseEvent)
-#undef OCLTENSOR_CL_RELEASE
-
-template <typename T>
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(T object) : object_(object) {}
-  Handle(Handle&& other) noexcept : object_(other.release()) {}
-  Handle& operator=(Handle&& other) noexcept {
-    if (this != &other) reset(other.release());
-    return *this;
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() { reset(nullptr); }
-  T get() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-  T release() {
-    T object = object_;
-    object_ = nullptr;
-    return object;
-  }
-  void reset(T object) {
-    if (object_ != nullptr) Release<T>{}(object_);
-    object_ = object;
-  }
-  T* out() {  // for functions that write a new object
-    reset(nullptr);
-    return &object_;
-  }
-
- private:
-  T object_ = nullptr;
-};
 
 }  // namespace ocltensor::opencl

@@ -8,10 +8,12 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <utility>
 
 #include "base/config.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/staging.h"
 #include "runtime/observe/recorder.h"
@@ -85,7 +87,17 @@ Device& device_of(tb_address address) {
   return owners().of(place.pool);
 }
 
-Memory::Memory(Device& device, runtime::StreamClock& clock) : device_(device) {
+struct Memory::Objects {
+  struct Pinned {
+    uint64_t bytes;
+    cl::Buffer buffer;
+  };
+  std::map<uintptr_t, Pinned> host;  // by address; guarded by host_mutex_
+  std::vector<cl::Buffer> leaving;   // segments to release; guarded by the pool's lock
+};
+
+Memory::Memory(Device& device, runtime::StreamClock& clock)
+    : device_(device), objects_(std::make_unique<Objects>()) {
   pool_.reset(new runtime::Pool(runtime::address_space(), *this, clock,
                                 options_for(device, recommended_memory(device.caps()))));
   owners().add(*pool_, device_);
@@ -143,30 +155,28 @@ void prefer_huge_pages(void* memory, uint64_t bytes) {
 // 5.6.1) lets the host use what no command uses. The memory lives as long as the buffer, which
 // commands may keep. Empty: the driver has no such memory.
 struct Shared {
-  Handle<cl_mem> buffer;
+  cl::Buffer buffer;
   void* memory = nullptr;
 };
-Shared create_shared(cl_context context, uint64_t bytes) {
+Shared create_shared(const cl::Context& context, uint64_t bytes) {
   struct Owned {
     cl_context context;
     void* memory;
   };
-  void* memory = cl().clSVMAlloc(context, CL_MEM_READ_WRITE | kMemSvmFineGrain, bytes, 0);
+  void* memory = cl().clSVMAlloc(context(), CL_MEM_READ_WRITE | kMemSvmFineGrain, bytes, 0);
   if (memory == nullptr) return {};
   prefer_huge_pages(memory, bytes);
   cl_int code = CL_SUCCESS;
-  Handle<cl_mem> buffer(
-      cl().clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code));
-  auto owned = std::make_unique<Owned>(Owned{context, memory});
+  cl::Buffer buffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code);
+  auto owned = std::make_unique<Owned>(Owned{context(), memory});
   const auto release = [](cl_mem, void* data) {
     const std::unique_ptr<Owned> ended(static_cast<Owned*>(data));
     cl().clSVMFree(ended->context, ended->memory);
   };
-  if (code == CL_SUCCESS)
-    code = cl().clSetMemObjectDestructorCallback(buffer.get(), release, owned.get());
+  if (code == CL_SUCCESS) code = buffer.setDestructorCallback(release, owned.get());
   if (code != CL_SUCCESS) {
-    buffer.reset(nullptr);
-    cl().clSVMFree(context, memory);
+    buffer = nullptr;
+    cl().clSVMFree(context(), memory);
     return {};
   }
   (void)owned.release();
@@ -179,18 +189,17 @@ void* Memory::create(uint64_t bytes) {
   Shared made;
   if (caps.host_addresses) made = create_shared(device_.context(), bytes);
   cl_int code = CL_SUCCESS;
-  if (!made.buffer) {
+  if (made.buffer() == nullptr) {
     const cl_mem_flags flags =
         CL_MEM_READ_WRITE | (caps.unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
-    made.buffer =
-        Handle<cl_mem>(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
+    made.buffer = cl::Buffer(device_.context(), flags, bytes, nullptr, &code);
   }
   if (code == CL_SUCCESS && !caps.unified_memory) {
     // Drivers of discrete devices allocate at the first use. A small write makes them do it now, so
     // that this call fails, and not a later one.
     const cl_uint zero = 0;
     const cl_command_queue queue = device_.service_queue();
-    code = cl().clEnqueueFillBuffer(queue, made.buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
+    code = cl().clEnqueueFillBuffer(queue, made.buffer(), &zero, sizeof zero, 0, sizeof zero, 0,
                                     nullptr, nullptr);
     if (code == CL_SUCCESS) code = cl().clFinish(queue);
   }
@@ -202,10 +211,10 @@ void* Memory::create(uint64_t bytes) {
   if (made.memory != nullptr && bytes >= kWorthHugePages)
     advise_huge_pages(made.memory, bytes);
   else if ((caps.type & CL_DEVICE_TYPE_CPU) != 0 && bytes >= kWorthHugePages)
-    advise_huge_pages(device_, made.buffer.get(), bytes);
+    advise_huge_pages(device_, made.buffer(), bytes);
   const std::lock_guard lock(segments_mutex_);
-  segments_.emplace(made.buffer.get(), made.memory);
-  return made.buffer.release();
+  segments_.emplace(made.buffer(), made.memory);
+  return std::exchange(made.buffer(), nullptr);
 }
 
 std::byte* Memory::host_address(cl_mem buffer) {
@@ -225,23 +234,23 @@ void Memory::destroy(void* segment) {
     const std::lock_guard lock(segments_mutex_);
     segments_.erase(segment);
   }
-  leaving_.emplace_back(static_cast<cl_mem>(segment));
+  objects_->leaving.emplace_back(static_cast<cl_mem>(segment));
   release_leaving();
 }
 // The driver keeps a buffer alive for commands that it knows of, so commands that wait are
 // submitted first; but for those that wait for a proof, which may need the pool's lock that is held
 // here.
 void Memory::release_leaving() {
-  if (!leaving_.empty() && device_.try_submit_launches()) leaving_.clear();
+  if (!objects_->leaving.empty() && device_.try_submit_launches()) objects_->leaving.clear();
 }
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
 
 void* Memory::allocate_host(uint64_t bytes) {
-  Pinned pinned{std::max<uint64_t>(bytes, 1), {}};
+  Objects::Pinned pinned{std::max<uint64_t>(bytes, 1), {}};
   void* memory = allocate_pinned(device_, pinned.bytes, pinned.buffer);
   pool_->count_pinned(static_cast<int64_t>(pinned.bytes));
   std::lock_guard lock(host_mutex_);
-  host_.emplace(reinterpret_cast<uintptr_t>(memory), std::move(pinned));
+  objects_->host.emplace(reinterpret_cast<uintptr_t>(memory), std::move(pinned));
   return memory;
 }
 
@@ -258,13 +267,13 @@ bool Memory::free_host(void* memory) {
       failure = std::current_exception();
     }
   }
-  Pinned pinned;
+  Objects::Pinned pinned;
   {
     std::lock_guard lock(host_mutex_);
-    const auto it = host_.find(reinterpret_cast<uintptr_t>(memory));
-    if (it == host_.end()) return false;
+    const auto it = objects_->host.find(reinterpret_cast<uintptr_t>(memory));
+    if (it == objects_->host.end()) return false;
     pinned = std::move(it->second);
-    host_.erase(it);
+    objects_->host.erase(it);
   }
   pool_->count_pinned(-static_cast<int64_t>(pinned.bytes));
   free_pinned(device_, memory, pinned.buffer);
@@ -275,8 +284,8 @@ bool Memory::free_host(void* memory) {
 bool Memory::is_host(const void* memory) {
   const auto address = reinterpret_cast<uintptr_t>(memory);
   std::lock_guard lock(host_mutex_);
-  auto it = host_.upper_bound(address);
-  if (it == host_.begin()) return false;
+  auto it = objects_->host.upper_bound(address);
+  if (it == objects_->host.begin()) return false;
   --it;
   return address < it->first + it->second.bytes;
 }

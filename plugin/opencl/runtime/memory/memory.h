@@ -61,16 +61,12 @@ class Memory : private runtime::SegmentSource {
   uint64_t largest_allocation() override;
   void release_leaving();
 
-  struct Pinned {
-    uint64_t bytes;
-    Handle<cl_mem> buffer;
-  };
+  struct Objects;
   Device& device_;
+  const std::unique_ptr<Objects> objects_;
   std::mutex host_mutex_;
-  std::map<uintptr_t, Pinned> host_;
   std::mutex segments_mutex_;
   std::unordered_map<void*, void*> segments_;  // buffers, and where the host finds them, or null
-  std::vector<Handle<cl_mem>> leaving_;        // segments to release; guarded by the pool's lock
   std::unique_ptr<runtime::Pool> pool_;
 };
 

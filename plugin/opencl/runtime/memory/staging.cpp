@@ -8,7 +8,7 @@
 
 namespace ocltensor::opencl {
 
-void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
+void* allocate_pinned(Device& device, uint64_t bytes, cl::Buffer& buffer) {
   if (device.caps().unified_memory) {  // ordinary memory is as good there
     void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (memory == nullptr)
@@ -16,21 +16,21 @@ void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
     return memory;
   }
   cl_int code = CL_SUCCESS;
-  buffer.reset(cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   bytes, nullptr, &code));
+  buffer = cl::Buffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr,
+                      &code);
   check_cl(code, "clCreateBuffer (pinned)");
   void* memory =
-      cl().clEnqueueMapBuffer(device.service_queue(), buffer.get(), CL_TRUE,
-                              CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &code);
+      cl().clEnqueueMapBuffer(device.service_queue(), buffer(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                              0, bytes, 0, nullptr, nullptr, &code);
   check_cl(code, "clEnqueueMapBuffer (pinned)");
   return memory;
 }
 
-void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer) {
-  if (buffer) {
-    cl().clEnqueueUnmapMemObject(device.service_queue(), buffer.get(), memory, 0, nullptr, nullptr);
+void free_pinned(Device& device, void* memory, cl::Buffer& buffer) {
+  if (buffer() != nullptr) {
+    cl().clEnqueueUnmapMemObject(device.service_queue(), buffer(), memory, 0, nullptr, nullptr);
     cl().clFinish(device.service_queue());
-    buffer.reset(nullptr);
+    buffer = nullptr;
   } else {
     std::free(memory);
   }
@@ -41,9 +41,9 @@ Staging::~Staging() {
 }
 
 cl_int Staging::mark(cl_command_queue queue, const char*& call) {
-  if (chunks_.empty() || chunks_[current_].left) return CL_SUCCESS;
+  if (chunks_.empty() || chunks_[current_].left() != nullptr) return CL_SUCCESS;
   call = "clEnqueueMarkerWithWaitList";
-  return cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].left.out());
+  return cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, &chunks_[current_].left());
 }
 
 void Staging::add_chunk() {
@@ -60,12 +60,12 @@ cl_int Staging::next_chunk(cl_command_queue queue, const char*& call) {
     return CL_SUCCESS;
   }
   const size_t next = (current_ + 1) % chunks_.size();
-  if (const cl_event event = chunks_[next].left.get()) {
+  if (const cl_event event = chunks_[next].left()) {
     call = "clFlush";
     if (const cl_int code = cl().clFlush(queue); code != CL_SUCCESS) return code;
     call = "clWaitForEvents";
     if (const cl_int code = cl().clWaitForEvents(1, &event); code != CL_SUCCESS) return code;
-    chunks_[next].left.reset(nullptr);
+    chunks_[next].left = nullptr;
   }
   chunks_[next].taken = 0;
   current_ = next;
@@ -73,7 +73,7 @@ cl_int Staging::next_chunk(cl_command_queue queue, const char*& call) {
 }
 
 void Staging::finished() {
-  for (Chunk& chunk : chunks_) chunk.left.reset(nullptr);
+  for (Chunk& chunk : chunks_) chunk.left = nullptr;
 }
 
 void* Staging::take(uint64_t bytes) {
@@ -83,7 +83,7 @@ void* Staging::take(uint64_t bytes) {
   if (chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
   void* memory = chunks_[current_].memory + chunks_[current_].taken;
   chunks_[current_].taken += rounded;
-  chunks_[current_].left.reset(nullptr);
+  chunks_[current_].left = nullptr;
   return memory;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 
@@ -34,10 +34,10 @@ class Staging {
 
  private:
   struct Chunk {
-    Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
+    cl::Buffer buffer;  // null: ordinary memory (unified-memory devices)
     unsigned char* memory = nullptr;
     uint64_t taken = 0;
-    Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have run
+    cl::Event left;  // reached when its copies have run; null: not marked, or they have run
   };
 
   void add_chunk();
@@ -48,7 +48,7 @@ class Staging {
 };
 
 // Page-locked memory from the driver, mapped until it is freed or the process ends.
-void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer);
-void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer);
+void* allocate_pinned(Device& device, uint64_t bytes, cl::Buffer& buffer);
+void free_pinned(Device& device, void* memory, cl::Buffer& buffer);
 
 }  // namespace ocltensor::opencl

@@ -109,8 +109,10 @@ void describe(cl_program program, const std::string& source, const std::string& 
   State& s = state();
   if (!s.installed) return;
   const std::lock_guard lock(s.mutex);
-  s.programs[program] =
-      std::make_shared<ProgramText>(ProgramText{s.next_id++, name, options, source, 0});
+  std::shared_ptr<ProgramText>& known = s.programs[program];
+  const uint32_t references = known == nullptr ? 1 : known->references;
+  known =
+      std::make_shared<ProgramText>(ProgramText{s.next_id++, name, options, source, 0, references});
 }
 
 void allocated(uint64_t address, uint64_t bytes) {

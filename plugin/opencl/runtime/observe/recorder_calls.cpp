@@ -68,12 +68,41 @@ cl_mem CL_API_CALL create_sub_buffer(cl_mem whole, cl_mem_flags flags, cl_buffer
   return buffer;
 }
 
+template <typename Object>
+uint32_t& references(Object& object) {
+  return object.references;
+}
+uint32_t& references(std::shared_ptr<ProgramText>& program) { return program->references; }
+
+// Retains what `known` has by a call of the driver.
+template <auto Call, auto Known, typename Handle>
+cl_int CL_API_CALL retain(Handle handle) {
+  const cl_int code = (real().*Call)(handle);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto found = (s.*Known).find(handle);
+  if (code == CL_SUCCESS && found != (s.*Known).end()) ++references(found->second);
+  return code;
+}
+
+// The object, if its last owner leaves it; else the end.
+template <typename Known, typename Handle>
+auto leave(Known& known, Handle handle) {
+  const auto found = known.find(handle);
+  return found != known.end() && --references(found->second) == 0 ? found : known.end();
+}
+
+template <typename Known, typename Handle>
+void forget(Known& known, Handle handle) {
+  if (const auto found = leave(known, handle); found != known.end()) known.erase(found);
+}
+
 cl_int CL_API_CALL release_buffer(cl_mem buffer) {
   State& s = state();
   {
     const std::lock_guard gate(s.gate);
     const std::lock_guard lock(s.mutex);
-    const auto found = s.buffers.find(buffer);
+    const auto found = leave(s.buffers, buffer);
     if (found != s.buffers.end()) {
       if (found->second.written_in == s.capture)
         attempt(s, [&] { s.writer->add(file::Release{found->second.id}); });
@@ -117,7 +146,7 @@ cl_int CL_API_CALL release_kernel(cl_kernel kernel) {
   {
     State& s = state();
     const std::lock_guard lock(s.mutex);
-    s.kernels.erase(kernel);
+    forget(s.kernels, kernel);
   }
   return real().clReleaseKernel(kernel);
 }
@@ -126,7 +155,7 @@ cl_int CL_API_CALL release_program(cl_program program) {
   {
     State& s = state();
     const std::lock_guard lock(s.mutex);
-    s.programs.erase(program);
+    forget(s.programs, program);
   }
   return real().clReleaseProgram(program);
 }
@@ -163,7 +192,7 @@ cl_int CL_API_CALL release_queue(cl_command_queue queue) {
     State& s = state();
     const std::lock_guard gate(s.gate);
     const std::lock_guard lock(s.mutex);
-    s.queues.erase(queue);
+    forget(s.queues, queue);
   }
   return real().clReleaseCommandQueue(queue);
 }
@@ -302,13 +331,17 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void* memory, cl
 void replace_entries(Functions& table) {
   table.clCreateBuffer = create_buffer;
   table.clCreateSubBuffer = create_sub_buffer;
+  table.clRetainMemObject = retain<&Functions::clRetainMemObject, &State::buffers>;
   table.clReleaseMemObject = release_buffer;
   table.clCreateKernel = create_kernel;
   table.clCreateKernelsInProgram = create_kernels;
+  table.clRetainKernel = retain<&Functions::clRetainKernel, &State::kernels>;
   table.clReleaseKernel = release_kernel;
+  table.clRetainProgram = retain<&Functions::clRetainProgram, &State::programs>;
   table.clReleaseProgram = release_program;
   table.clSetKernelArg = set_argument;
   table.clCreateCommandQueue = create_queue;
+  table.clRetainCommandQueue = retain<&Functions::clRetainCommandQueue, &State::queues>;
   table.clReleaseCommandQueue = release_queue;
   table.clEnqueueNDRangeKernel = launch;
   table.clEnqueueReadBuffer = read;

@@ -20,10 +20,12 @@ namespace ocltensor::opencl::recorder {
 namespace file = capture_file;
 
 // `written_in`: the number (from 1) of the capture whose file contains this object already.
+// `references`: of its owners, which are copied; it is forgotten with the last one.
 struct ProgramText {
   uint64_t id;
   std::string name, options, source;
   uint64_t written_in = 0;
+  uint32_t references = 1;
 };
 struct ArgumentState {
   bool set = false, local = false;
@@ -36,11 +38,13 @@ struct KernelState {
   std::string name;
   std::vector<ArgumentState> arguments;
   uint64_t written_in = 0;
+  uint32_t references = 1;
 };
 struct QueueState {
   uint64_t id;
   cl_context context;
   cl_device_id device;
+  uint32_t references = 1;
 };
 struct BufferState {
   uint64_t id;
@@ -52,6 +56,7 @@ struct BufferState {
   bool changed = false;               // a recorded command has written it
   std::vector<file::PageRun> before;  // contents before its first use
   std::vector<file::Result> tensors;  // tensors that its bytes are known to be, oldest first
+  uint32_t references = 1;
 };
 struct Mapping {
   cl_mem buffer;

@@ -13,11 +13,9 @@ namespace {
 // takes 6 us each, during which nothing is enqueued, so a GPU must have enough to do meanwhile.
 constexpr size_t kCollectAt = 2048, kAtATime = 128;
 
-bool stamp(const Handle<cl_event>& event, cl_profiling_info what, int64_t& value) {
+bool stamp(const cl::Event& event, cl_profiling_info what, int64_t& value) {
   cl_ulong ns = 0;
-  if (!event ||
-      cl().clGetEventProfilingInfo(event.get(), what, sizeof ns, &ns, nullptr) != CL_SUCCESS)
-    return false;
+  if (event() == nullptr || event.getProfilingInfo(what, &ns) != CL_SUCCESS) return false;
   value = static_cast<int64_t>(ns);
   return ns != 0;
 }
@@ -30,16 +28,15 @@ bool stamp(const Handle<cl_event>& event, cl_profiling_info what, int64_t& value
 StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue)
     : device_(device), stream_(stream) {
   cl_int code = CL_SUCCESS;
-  const Handle<cl_mem> word(
-      cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code));
+  const cl::Buffer word(device.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code);
   check_cl(code, "clCreateBuffer");
   int64_t shortest = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < 5; ++i) {
     constexpr cl_uint kZero = 0;
-    Handle<cl_event> event;
+    cl::Event event;
     const int64_t before = profiler::now();
-    check_cl(cl().clEnqueueFillBuffer(queue, word.get(), &kZero, sizeof kZero, 0, sizeof kZero, 0,
-                                      nullptr, event.out()),
+    check_cl(cl().clEnqueueFillBuffer(queue, word(), &kZero, sizeof kZero, 0, sizeof kZero, 0,
+                                      nullptr, &event()),
              "clEnqueueFillBuffer");
     check_cl(cl().clFinish(queue), "clFinish");
     const int64_t after = profiler::now();
@@ -57,7 +54,7 @@ cl_event* StreamTrace::next(const profiler::DeviceWork& work) {
   command.work = work;
   command.work.device = device_.index();
   command.work.stream = stream_;
-  return command.event.out();
+  return &command.event();
 }
 
 void StreamTrace::collect(bool finished, size_t most) {
@@ -66,8 +63,8 @@ void StreamTrace::collect(bool finished, size_t most) {
   for (; most > 0 && !commands_.empty(); --most) {
     Command& command = commands_.front();
     cl_int status = CL_QUEUED;
-    if (!finished && command.event &&
-        (cl().clGetEventInfo(command.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+    if (!finished && command.event() != nullptr &&
+        (cl().clGetEventInfo(command.event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                              &status, nullptr) != CL_SUCCESS ||
          status > CL_COMPLETE))
       break;

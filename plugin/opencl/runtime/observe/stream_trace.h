@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/observe/profiler.h"
 
 namespace ocltensor::opencl {
@@ -27,7 +27,7 @@ class StreamTrace {
  private:
   struct Command {
     profiler::DeviceWork work;
-    Handle<cl_event> event;
+    cl::Event event;
   };
   // Delivers at most the first `most` commands; `finished`: without querying whether they have
   // finished.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "ocltensor/dtype.h"
 
@@ -27,6 +28,7 @@ class Defines {
 
   uint64_t hash() const { return hash_; }
   std::string source() const;  // sorted "#define NAME VALUE" lines
+  std::string line() const;    // "NAME VALUE; NAME VALUE", sorted, for logs
   friend bool operator==(const Defines& a, const Defines& b) {
     if (a.hash_ != b.hash_ || a.count_ != b.count_) return false;
     for (uint32_t i = 0; i < a.count_; ++i)
@@ -52,6 +54,7 @@ class Defines {
         mix(hash_, reinterpret_cast<uintptr_t>(entry.text) + static_cast<uint64_t>(entry.value));
     return *this;
   }
+  std::vector<std::string> sorted() const;  // "NAME VALUE"
   [[noreturn]] static void refuse();
   static uint64_t mix(uint64_t h, uint64_t v) {
     h = (h ^ v) * 0x9e3779b97f4a7c15ull;

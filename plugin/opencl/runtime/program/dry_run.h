@@ -3,14 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <utility>
 #include <vector>
-
-#include "runtime/program/defines.h"
-#include "runtime/program/source.h"
 
 namespace ocltensor::opencl {
 
-class Device;
+class Program;
 
 // While an object lives, launches and transfers of this thread are dropped, on every stream, and
 // waiting for a result throws Error(TB_E_STATE). Objects nest: programs go to the innermost.
@@ -28,20 +27,14 @@ class DryRun {
   }
   static bool is_on() { return here() != nullptr; }
 
-  void note(const Source& source, const Defines& defines) {
-    missing_.push_back({&source, defines});
-  }
-  struct Wanted {
-    const Source* source;
-    Defines defines;
-  };
-  const std::vector<Wanted>& missing() const { return missing_; }
+  void note(std::shared_ptr<Program> program) { missing_.push_back(std::move(program)); }
+  const std::vector<std::shared_ptr<Program>>& missing() const { return missing_; }
 
  private:
   static DryRun* innermost();
   static inline std::atomic<int> count_{0};  // in all threads
   DryRun* outer_;
-  std::vector<Wanted> missing_;
+  std::vector<std::shared_ptr<Program>> missing_;
 };
 
 }  // namespace ocltensor::opencl

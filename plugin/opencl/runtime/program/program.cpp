@@ -12,6 +12,7 @@
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_requests.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/observe/profiler.h"
@@ -73,7 +74,14 @@ const std::string& declarations() {
   return text;
 }
 
+// Under which the parameters of the program's kernels are kept.
+disk_cache::Key parameters_key(const disk_cache::Key& key) {
+  return disk_cache::key_of(fmt::format("parameters {:x} {:x}", key.high, key.low));
+}
+
 }  // namespace
+
+;
 
 BuildCounters& build_counters() {
   static BuildCounters counters;
@@ -95,21 +103,20 @@ void ProgramCache::compile(cl_program program, const std::string& options, const
     logging::debug("program", "the compiler says of {}: {}", what, said);
 }
 
-Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
-                                       const char* what) {
+cl::Program ProgramCache::build(const std::string& text, const std::string& options,
+                                const char* what) {
   const profiler::HostCall traced("build", what);
   const Compiling compiling(what);
   const char* lines = text.c_str();
   const size_t length = text.size();
   cl_int code = CL_SUCCESS;
-  Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
+  cl::Program program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
   check_cl(code, "clCreateProgramWithSource");
   tell_progress(what);
   const int64_t begin = now_ns();
-  compile(program.get(), options, what);
+  compile(program(), options, what);
   for (const ProgramFinisher* finisher : program_finishers())
-    if (finisher->wants(caps_, text)) program = finished(program.get(), *finisher, options, what);
-  recorder::describe(program.get(), text, options, what);  // custom programs come this way only
+    if (finisher->wants(caps_, text)) program = finished(program(), *finisher, options, what);
   ++build_counters().builds;
   const int64_t elapsed = now_ns() - begin;
   building_ns += elapsed;
@@ -129,10 +136,9 @@ bool ProgramCache::takes_declarations() {
                              "}\n";
     const char* lines = text.c_str();
     cl_int code = CL_SUCCESS;
-    const Handle<cl_program> program(
-        cl().clCreateProgramWithSource(context_, 1, &lines, nullptr, &code));
+    const cl::Program program(cl().clCreateProgramWithSource(context_, 1, &lines, nullptr, &code));
     takes_declarations_ = code == CL_SUCCESS &&
-                          cl().clBuildProgram(program.get(), 1, &device_,
+                          cl().clBuildProgram(program(), 1, &device_,
                                               (caps_.build_options + kWithoutDeclarations).c_str(),
                                               nullptr, nullptr) == CL_SUCCESS;
     if (!takes_declarations_)
@@ -141,8 +147,11 @@ bool ProgramCache::takes_declarations() {
   return takes_declarations_;
 }
 
-Handle<cl_program> ProgramCache::build_kernels(const Text& text, const char* what) {
-  if (takes_declarations()) {
+cl::Program ProgramCache::build_kernels(const ProgramText& text) {
+  const char* what = text.name.c_str();
+  // Declarations that lack a form of a function would have another one called silently, so that
+  // they serve texts alone that were tried with them.
+  if (text.origin == TextOrigin::Plugin && takes_declarations()) {
     try {
       return build(declarations() + text.source, text.options + kWithoutDeclarations, what);
     } catch (const Error& error) {
@@ -155,51 +164,84 @@ Handle<cl_program> ProgramCache::build_kernels(const Text& text, const char* wha
   return build(text.source, text.options, what);
 }
 
-Handle<cl_program> ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
-                                          const std::string& options, const char* what) {
+cl::Program ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
+                                   const std::string& options, const char* what) {
   const std::vector<unsigned char> compiled = binary_of(program);
   const std::string text = finisher.finish(std::string(compiled.begin(), compiled.end()));
-  Handle<cl_program> result = from_binary({text.begin(), text.end()});
-  check(static_cast<bool>(result), "{}: the driver does not take the changed program", what);
-  compile(result.get(), options, what);
+  cl::Program result = from_binary({text.begin(), text.end()});
+  check(result() != nullptr, "{}: the driver does not take the changed program", what);
+  compile(result(), options, what);
   return result;
 }
 
-Handle<cl_program> ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
+cl::Program ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
   const unsigned char* bytes = binary.data();
   const size_t size = binary.size();
   cl_int status = CL_SUCCESS;
   cl_int code = CL_SUCCESS;
-  Handle<cl_program> program(
+  cl::Program program(
       cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
   if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
   return program;
 }
 
-Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options,
-                                      const char* what) {
+cl::Program ProgramCache::load(const disk_cache::Key& key, const ProgramText& text,
+                               ProgramParameters& parameters) {
+  if (text.origin == TextOrigin::WithFiles) return {};
+  const char* what = text.name.c_str();
   std::optional<Compiling> loading;
   if (!caps_.loads_at_exit) loading.emplace(what);
   const auto binary = disk_cache::load(key);
   if (!binary) return {};
   const profiler::HostCall traced("load", what);
-  Handle<cl_program> program = from_binary(*binary);
-  if (!program ||
-      cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr,
+  cl::Program program = from_binary(*binary);
+  if (program() == nullptr ||
+      cl().clBuildProgram(program(), 1, &device_, text.options.c_str(), nullptr,
                           nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
     disk_cache::remove(key);
     return {};
+  }
+  if (text.origin == TextOrigin::Given) {
+    parameters = ask_parameters(program());
+    if (!are_known(parameters)) {
+      const auto kept = disk_cache::load(parameters_key(key));
+      auto known =
+          kept ? parameters_from({reinterpret_cast<const char*>(kept->data()), kept->size()})
+               : std::nullopt;
+      if (!known) return {};
+      parameters = std::move(*known);
+    }
   }
   ++build_counters().loads;
   return program;
 }
 
-void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
-  if (const std::vector<unsigned char> binary = binary_of(program); !binary.empty())
-    disk_cache::store(key, binary);
+// What is known of a given program's kernels, whose names the driver must be able to use: making a
+// binary ends the process with PoCL else.
+ProgramParameters ProgramCache::asked(const ProgramText& text, cl_program program) const {
+  if (text.origin == TextOrigin::Plugin) return {};
+  ProgramParameters parameters = ask_parameters(program);
+  for (const auto& [name, list] : parameters)
+    if (caps_.longest_kernel_name != 0 && name.size() > caps_.longest_kernel_name)
+      fail(TB_E_COMPILE,
+           "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it a "
+           "shorter one",
+           caps_.longest_kernel_name, caps_.platform, name.size(), name);
+  return parameters;
 }
 
-disk_cache::Key ProgramCache::disk_key(const Text& text) const {
+void ProgramCache::save(const disk_cache::Key& key, const ProgramText& text, cl_program program,
+                        const ProgramParameters& parameters) {
+  if (text.origin == TextOrigin::WithFiles) return;
+  const std::vector<unsigned char> binary = binary_of(program);
+  if (binary.empty()) return;
+  // First, as who finds the binary looks for them.
+  if (const std::string lines = to_text(parameters); !lines.empty())
+    disk_cache::store(parameters_key(key), {lines.begin(), lines.end()});
+  disk_cache::store(key, binary);
+}
+
+disk_cache::Key ProgramCache::key_of(const ProgramText& text) const {
   return disk_cache::key_of(text.source + "\n" + text.options + "\n" + caps_.identity());
 }
 
@@ -224,40 +266,43 @@ bool ProgramCache::wants_builder(const disk_cache::Key& key) const {
          (is_careful() || build_marks::past_of(key) == build_marks::Past::Died);
 }
 
-Handle<cl_program> ProgramCache::load_or_build(const Source& source, const std::string& defines,
-                                               const Text& text) {
-  const char* what = source.path;
-  const auto key = disk_key(text);
-  if (auto program = load(key, text.options, what)) return program;
+cl::Program ProgramCache::load_or_build(const disk_cache::Key& key, const ProgramText& text,
+                                        ProgramParameters& parameters) {
+  const char* what = text.name.c_str();
+  if (auto program = load(key, text, parameters); program() != nullptr) return program;
   refuse_crashing(key, what);
-  if (wants_builder(key)) {
-    build_ahead::build_elsewhere(caps_, index_, {what, build_ahead::on_one_line(defines)});
-    if (auto program = load(key, text.options, what)) return program;
+  if (wants_builder(key) && text.origin != TextOrigin::WithFiles) {
+    build_ahead::build_elsewhere(caps_, index_, text);
+    if (auto program = load(key, text, parameters); program() != nullptr) return program;
   }
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // another process was building it
-    if (auto program = load(key, text.options, what)) return program;
+    if (auto program = load(key, text, parameters); program() != nullptr) return program;
   refuse_crashing(key, what);
   const Compiling compiling(what);
   const build_marks::Mark mark(key, build_marks::Place::Process);
-  auto program = build_kernels(text, what);
-  save(key, program.get());
+  auto program = build_kernels(text);
+  parameters = asked(text, program());
+  save(key, text, program(), parameters);
   return program;
 }
 
-ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string& defines) const {
-  // Every kernel may read the device's style, so launchers need not define it.
-  const char* style =
+// What the plugin's headers and kernels are told of the device, so that launchers need not.
+std::string ProgramCache::prefix() const {
+  std::string lines =
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
+  if (caps_.steps_at_once < kAllSteps)
+    lines += fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
+  if (!caps_.indexed_structures) lines += "#define COPIES_STRUCTURES 1\n";
+  return lines;
+}
+
+ProgramText ProgramCache::text_of(const Source& source, const Defines& defines) const {
   const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
   const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
-  std::string compiler;  // what it wants
-  if (caps_.steps_at_once < kAllSteps)
-    compiler = fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
-  if (!caps_.indexed_structures) compiler += "#define COPIES_STRUCTURES 1\n";
-  Text text{outline + std::string(style) + compiler + defines + expand(source),
-            caps_.build_options};
-  text.source = without_hidden(caps_, text.source);
+  ProgramText text{source.path, defines.line(),
+                   without_hidden(caps_, outline + prefix() + defines.source() + expand(source)),
+                   caps_.build_options, TextOrigin::Plugin};
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
   if (config::get_bool(config::Knob::FastMath))
     text.options += " -cl-fast-relaxed-math";
@@ -267,58 +312,94 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
   return text;
 }
 
+ProgramText ProgramCache::text_of(const std::string& given, const std::string& options) const {
+  const GivenText text = expand_given(given, prefix());
+  const bool has_files = text.includes_files || options.find("-include") != std::string::npos;
+  return {"the kernel source", options, without_hidden(caps_, text.source),
+          caps_.build_options + " -cl-kernel-arg-info" + (options.empty() ? "" : " ") + options,
+          has_files ? TextOrigin::WithFiles : TextOrigin::Given};
+}
+
 void ProgramCache::warm_up() {
   if (!caps_.slow_compiler) return;
-  const Text text{"__kernel void first(__global float *x) { x[get_global_id(0)] = 0; }\n",
-                  caps_.build_options};
-  binary_of(build_kernels(text, "a first kernel").get());
+  binary_of(build_kernels({"a first kernel", "",
+                           "__kernel void first(__global float *x) { x[get_global_id(0)] = 0; }\n",
+                           caps_.build_options, TextOrigin::Plugin})());
 }
 
-void ProgramCache::build_ahead(const Source& source, const std::string& defines) {
-  const Text text = text_of(source, defines);
-  const auto key = disk_key(text);
+void ProgramCache::build_ahead(const ProgramText& text) {
+  const auto key = key_of(text);
   const disk_cache::Claim claim(key, std::chrono::milliseconds(0));
   if (!claim.held() || disk_cache::contains(key)) return;
-  refuse_crashing(key, source.path);
+  refuse_crashing(key, text.name.c_str());
   const build_marks::Mark mark(key, build_marks::Place::Builder);
-  save(key, build_kernels(text, source.path).get());
+  const auto program = build_kernels(text);
+  save(key, text, program(), asked(text, program()));
 }
 
-bool ProgramCache::has(const Source& source, const Defines& defines) {
-  const Text text = text_of(source, defines.source());
-  {
-    std::lock_guard lock(mutex_);
-    const auto it = programs_.find(disk_cache::key_of(text.source + text.options));
-    if (it != programs_.end() && it->second->is_ready) return true;
-  }
-  return disk_cache::contains(disk_key(text));
+std::shared_ptr<Program> ProgramCache::known(ProgramText text) {
+  const disk_cache::Key key = key_of(text);
+  if (text.origin == TextOrigin::WithFiles)  // what it includes may have changed
+    return std::make_shared<Program>(std::make_shared<const ProgramText>(std::move(text)), key);
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<Program>& place = by_content_[key];
+  if (auto program = place.lock()) return program;
+  std::erase_if(by_content_,
+                [&](const auto& entry) { return entry.second.expired() && !(entry.first == key); });
+  logging::debug("program", "first use of {} {}", text.name, text.about);
+  auto program =
+      std::make_shared<Program>(std::make_shared<const ProgramText>(std::move(text)), key);
+  by_content_[key] = program;
+  return program;
 }
 
-cl_program ProgramCache::get(const Source& source, const Defines& defines) {
+std::shared_ptr<Program> ProgramCache::find(const Source& source, const Defines& defines) {
   check_process();
-  const std::string lines = defines.source();
-  const Text text = text_of(source, lines);
-  const auto key = disk_cache::key_of(text.source + text.options);
-  std::shared_ptr<Slot> slot;
+  const Name name{&source, defines};
   {
-    std::lock_guard lock(mutex_);
-    auto& entry = programs_[key];
-    if (!entry) {
-      entry = std::make_shared<Slot>();
-      logging::debug("program", "first use of {} {}", source.path, build_ahead::on_one_line(lines));
-    }
-    slot = entry;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = by_name_.find(name); found != by_name_.end()) return found->second;
   }
+  std::shared_ptr<Program> program = known(text_of(source, defines));
+  const std::lock_guard lock(mutex_);
+  return by_name_[name] = program;
+}
+
+std::shared_ptr<Program> ProgramCache::find(const std::string& source, const std::string& options) {
+  check_process();
+  return known(text_of(source, options));
+}
+
+bool ProgramCache::has(const Program& program) {
+  return program.is_built() || disk_cache::contains(program.key());
+}
+
+bool ProgramCache::request(const Program& program) noexcept {
+  const std::shared_ptr<const ProgramText> text = program.text_.load();
+  if (text == nullptr || text->origin == TextOrigin::WithFiles) return false;
+  if (disk_cache::usable_folder().empty()) return false;
+  return build_ahead::request(caps_, index_, text);
+}
+
+cl_program ProgramCache::get(Program& program) {
+  check_process();
   bool found = true;
-  std::call_once(slot->once, [&] {
+  std::call_once(program.once_, [&] {
     found = false;
-    slot->program = load_or_build(source, lines, text);
-    slot->is_ready = true;
-    // Also if a binary was loaded, because a capture contains sources.
-    recorder::describe(slot->program.get(), text.source, text.options, source.path);
+    make(program);
   });
-  if (found) profiler::note("hit", source.path);
-  return slot->program.get();
+  if (found) profiler::note("hit", program.name().c_str());
+  return (*program.program_)();
+}
+
+void ProgramCache::make(Program& program) {
+  const std::shared_ptr<const ProgramText> text = program.text_.load();
+  program.program_ =
+      std::make_shared<cl::Program>(load_or_build(program.key(), *text, program.parameters_));
+  // Also if a binary was loaded, because a capture contains sources.
+  recorder::describe((*program.program_)(), text->source, text->options, text->name.c_str());
+  program.is_built_.store(true, std::memory_order_release);
+  program.text_.store(nullptr);
 }
 
 }  // namespace ocltensor::opencl

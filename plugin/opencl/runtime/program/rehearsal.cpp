@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "ocltensor/error.h"
-#include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
@@ -40,13 +39,12 @@ void Rehearsal::check_results() const {
                 "what is missing, and rehearse again");
 }
 
-void Rehearsal::note(const Source& source, const Defines& defines) {
+void Rehearsal::note(std::shared_ptr<Program> program) {
   const std::lock_guard lock(mutex_);
   if (!is_on()) return;  // the rehearsal has ended meanwhile
   state_ = State::Stopped;
-  if (std::ranges::none_of(
-          missing_, [&](const Wanted& w) { return w.source == &source && w.defines == defines; }))
-    missing_.push_back({&source, defines});
+  if (std::ranges::find(missing_, program) == missing_.end())
+    missing_.push_back(std::move(program));
 }
 
 // Sets whether builders compile, too: where a driver compiles slowly, one program at a time. They
@@ -54,9 +52,7 @@ void Rehearsal::note(const Source& source, const Defines& defines) {
 void Rehearsal::ask_builders(Device& device) {
   const Capabilities& caps = device.caps();
   if (!caps.deferred_builds && !caps.slow_compiler) return;
-  for (const Wanted& w : missing_)
-    are_asked_ = build_ahead::request(
-        caps, device.index(), {w.source->path, build_ahead::on_one_line(w.defines.source())});
+  for (const auto& program : missing_) are_asked_ = device.programs().request(*program);
 }
 
 uint32_t Rehearsal::build_some(Device& device) {
@@ -68,7 +64,8 @@ uint32_t Rehearsal::build_some(Device& device) {
                           ? 1
                           : std::min(kMostThreads, build_ahead::usable_processors());
   const size_t count = std::min(missing_.size(), static_cast<size_t>(threads));
-  const std::vector<Wanted> now(missing_.begin(), missing_.begin() + static_cast<ptrdiff_t>(count));
+  const std::vector<std::shared_ptr<Program>> now(missing_.begin(),
+                                                  missing_.begin() + static_cast<ptrdiff_t>(count));
   missing_.erase(missing_.begin(), missing_.begin() + static_cast<ptrdiff_t>(count));
   std::vector<std::exception_ptr> failures(count);
   {
@@ -76,7 +73,7 @@ uint32_t Rehearsal::build_some(Device& device) {
     for (size_t i = 0; i < count; ++i)
       builds.emplace_back([&, i] {
         try {
-          (void)device.programs().get(*now[i].source, now[i].defines);
+          (void)device.programs().get(*now[i]);
         } catch (...) {
           failures[i] = std::current_exception();
         }

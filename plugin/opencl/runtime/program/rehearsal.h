@@ -4,17 +4,16 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "runtime/program/defines.h"
 #include "runtime/program/dry_run.h"
-#include "runtime/program/source.h"
 
 namespace ocltensor::opencl {
 
 class Device;
+class Program;
 
 // Thread-safe: a model's backward pass runs in a thread of its own.
 class Rehearsal {
@@ -35,7 +34,7 @@ class Rehearsal {
   // Throws Error(TB_E_STATE) if launches were skipped, so that there are no results.
   void check_results() const;
 
-  void note(const Source& source, const Defines& defines);
+  void note(std::shared_ptr<Program> program);
   // Builds one of the noted programs, or as many as this process can build at once, and returns how
   // many are left. Where the driver's compiler builds one program at a time in a process, builder
   // processes work on the list, too. Throws as ProgramCache::get() does; the failed
@@ -44,15 +43,11 @@ class Rehearsal {
 
  private:
   enum class State : uint8_t { Off, On, Stopped };
-  struct Wanted {
-    const Source* source;
-    Defines defines;
-  };
   void ask_builders(Device& device);
 
   std::atomic<State> state_{State::Off};
   std::mutex mutex_;  // guards what follows
-  std::vector<Wanted> missing_;
+  std::vector<std::shared_ptr<Program>> missing_;
   bool helped_ = false;
   bool are_asked_ = false;  // builders compile what is missing
 };

@@ -13,6 +13,22 @@
 namespace ocltensor::opencl {
 namespace {
 
+// The header of that name, from any folder under kernels; `place` is where it is asked for.
+const Source& header(std::string_view name, const std::string& place) {
+  const Source* found = nullptr;
+  for (const Source* candidate : kernel_sources::all())
+    if (std::string_view(candidate->path).ends_with("/" + std::string(name))) found = candidate;
+  if (found == nullptr) fail(TB_E_COMPILE, "{}: there is no header {} under kernels", place, name);
+  return *found;
+}
+
+// The text between the quotes of an include line; empty if the line is none.
+std::string_view included(std::string_view line) {
+  constexpr std::string_view kInclude = "#include \"";
+  if (!line.starts_with(kInclude)) return {};
+  return line.substr(kInclude.size(), line.rfind('"') - kInclude.size());
+}
+
 void append(const Source& source, std::set<std::string>& seen, std::string& out) {
   const std::string path = source.path;
   if (!seen.insert(path).second) return;
@@ -22,20 +38,22 @@ void append(const Source& source, std::set<std::string>& seen, std::string& out)
   out += "#line 1 \"" + path + "\"\n";
   while (std::getline(lines, line)) {
     ++number;
-    constexpr std::string_view kInclude = "#include \"";
-    if (!line.starts_with(kInclude)) {
+    const std::string_view name = included(line);
+    if (name.empty()) {
       out += line + "\n";
       continue;
     }
-    const std::string name = line.substr(kInclude.size(), line.rfind('"') - kInclude.size());
-    const Source* included = nullptr;
-    for (const Source* candidate : kernel_sources::all())
-      if (std::string_view(candidate->path).ends_with("/" + name)) included = candidate;
-    if (included == nullptr)
-      fail(TB_E_COMPILE, "{}:{}: there is no header {} under kernels", path, number, name);
-    append(*included, seen, out);
+    append(header(name, fmt::format("{}:{}", path, number)), seen, out);
     out += "#line " + std::to_string(number + 1) + " \"" + path + "\"\n";
   }
+}
+
+// Whether a line is an #include of any form.
+bool is_include(std::string_view line) {
+  const size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string_view::npos || line[hash] != '#') return false;
+  const size_t word = line.find_first_not_of(" \t", hash + 1);
+  return word != std::string_view::npos && line.substr(word).starts_with("include");
 }
 
 }  // namespace
@@ -58,6 +76,27 @@ std::string expand(const Source& source) {
   std::set<std::string> seen;
   append(source, seen, out);
   return out;
+}
+
+GivenText expand_given(const std::string& source, const std::string& prefix) {
+  constexpr std::string_view kOurs = "ocltensor/";
+  GivenText text;
+  std::set<std::string> seen;
+  std::istringstream lines(source);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::string_view name = included(line);
+    if (name.starts_with(kOurs)) {
+      append(header(name.substr(kOurs.size()), fmt::format("line {}", number)), seen, text.source);
+      text.source += fmt::format("#line {} \"the kernel source\"\n", number + 1);
+      continue;
+    }
+    text.includes_files = text.includes_files || is_include(line);
+    text.source += line + "\n";
+  }
+  // As it is, for what has nothing of ours: its lines and columns are the user's.
+  text.source = seen.empty() ? source : prefix + "#line 1 \"the kernel source\"\n" + text.source;
+  return text;
 }
 
 std::string structures_in_memory(const std::string& text) {

@@ -21,6 +21,15 @@ std::string text_of(const Source& source);
 // under kernels, each once. Throws Error(TB_E_COMPILE) if a file is missing.
 std::string expand(const Source& source);
 
+// A text that a user or a generator wrote.
+struct GivenText {
+  std::string source;
+  bool includes_files = false;  // which are not the plugin's: the text alone is not the program
+};
+// Replaces its lines `#include "ocltensor/NAME.h"` by the plugin's header NAME.h, each once, and
+// puts `prefix` before it, if there are such lines. Throws as expand() does.
+GivenText expand_given(const std::string& source, const std::string& prefix);
+
 // For drivers that take no structures by value: replaces every kernel parameter `const XParams p`
 // by a buffer and an offset, and makes `p` a copy at the kernel's start. Launch::value() binds such
 // parameters accordingly.

@@ -22,13 +22,13 @@ constexpr size_t kPieces = 4;  // half of them being read, half being written
 
 struct Piece {
   unsigned char* memory = nullptr;
-  Handle<cl_mem> buffer;
-  Handle<cl_event> done;  // of its last read or write; null: never used
+  cl::Buffer buffer;
+  cl::Event done;  // of its last read or write; null: never used
 };
 
 // CL_SUCCESS if the piece's last read or write has succeeded.
 cl_int wait_for(const Piece& piece) {
-  const cl_event event = piece.done.get();
+  const cl_event event = piece.done();
   return event == nullptr ? CL_SUCCESS : cl().clWaitForEvents(1, &event);
 }
 

@@ -37,59 +37,54 @@ void Event::record(Stream& stream) {
   check(&stream.device() == &device_,
         "an event of device {} cannot be recorded on a stream of device {}", device_.index(),
         stream.device().index());
-  Handle<cl_event> event = stream.marker(timing_);
+  cl::Event event = stream.marker(timing_);
   Arrival arrival;
-  if (timing_ && !device_.caps().timestamps) arrival = await_arrival(event.get());
+  if (timing_ && !device_.caps().timestamps) arrival = await_arrival(event());
   std::lock_guard lock(mutex_);
   event_ = std::move(event);
   arrival_ = std::move(arrival);
 }
 
-Handle<cl_event> Event::retained() {
+cl::Event Event::retained() {
   check_process();
   std::lock_guard lock(mutex_);
-  if (event_) check_cl(cl().clRetainEvent(event_.get()), "clRetainEvent");
-  return Handle<cl_event>(event_.get());
+  if (event_() != nullptr) check_cl(add_reference(event_()), "a reference to an event");
+  return cl::Event(event_());
 }
 
 bool Event::reached() {
-  const Handle<cl_event> event = retained();
-  if (!event) return false;
+  const cl::Event event = retained();
+  if (event() == nullptr) return false;
   cl_int status = CL_QUEUED;
-  check_cl(cl().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
-                               &status, nullptr),
-           "clGetEventInfo");
+  check_cl(event.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &status), "clGetEventInfo");
   if (status < 0) raise_async(status, "an event", "work before the event failed");
   return status == CL_COMPLETE;
 }
 
 void Event::synchronize() {
-  const Handle<cl_event> event = retained();
-  if (!event) return;
-  const cl_event waited = event.get();
-  const cl_int code = cl().clWaitForEvents(1, &waited);
+  const cl::Event event = retained();
+  if (event() == nullptr) return;
+  const cl_int code = event.wait();
   if (code != CL_SUCCESS) raise_async(code, "clWaitForEvents", "work before the event failed");
 }
 
 void Event::make_wait(Stream& stream) {
-  const Handle<cl_event> event = retained();
-  if (!event) return;
+  const cl::Event event = retained();
+  if (event() == nullptr) return;
   if (&stream.device() == &device_)
-    stream.wait_event(event.get());
+    stream.wait_event(event());
   else  // in another context: the host has to wait
     synchronize();
 }
 
 cl_ulong Event::timestamp() {
-  const Handle<cl_event> event = retained();
+  const cl::Event event = retained();
   if (Arrival arrival = (std::lock_guard(mutex_), arrival_)) {
     arrival->wait(0);  // the callback may run a little after the event's waiters
     return arrival->load();
   }
   cl_ulong value = 0;
-  check_cl(cl().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof value, &value,
-                                        nullptr),
-           "clGetEventProfilingInfo");
+  check_cl(event.getProfilingInfo(CL_PROFILING_COMMAND_END, &value), "clGetEventProfilingInfo");
   return value;
 }
 
@@ -97,7 +92,7 @@ double Event::elapsed_ms(Event& start, Event& end) {
   if (!start.timing_ || !end.timing_)
     fail(TB_E_STATE, "elapsed time needs two events that were created with timing enabled");
   check(&start.device_ == &end.device_, "elapsed time needs two events of one device");
-  if (!start.retained() || !end.retained())
+  if (start.retained()() == nullptr || end.retained()() == nullptr)
     fail(TB_E_STATE, "both events must be recorded before the time between them can be told");
   start.synchronize();
   end.synchronize();

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 
@@ -28,13 +28,13 @@ class Event {
   static double elapsed_ms(Event& start, Event& end);
 
  private:
-  Handle<cl_event> retained();
+  cl::Event retained();
   cl_ulong timestamp();
 
   Device& device_;
   const bool timing_;
   std::mutex mutex_;
-  Handle<cl_event> event_;
+  cl::Event event_;
   std::shared_ptr<std::atomic<cl_ulong>> arrival_;  // 0 until reached; none: the device stamps
 };
 

@@ -7,6 +7,7 @@
 #include "fault_record.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/clhpp.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -49,25 +50,25 @@ cl_mem Faults::record() {
   std::call_once(once_, [&] {
     FaultRecord nothing{};
     cl_int code = CL_SUCCESS;
-    Handle<cl_mem> record(cl().clCreateBuffer(device_.context(),
-                                              CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                              sizeof nothing, &nothing, &code));
+    auto record =
+        std::make_shared<cl::Buffer>(device_.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                     sizeof nothing, &nothing, &code);
     check_cl(code, "clCreateBuffer");
     record_ = std::move(record);
   });
-  return record_.get();
+  return (*record_)();
 }
 
 void Faults::raise_reported(cl_command_queue queue, uint64_t stream) {
   if (!expected_.exchange(false, std::memory_order_acq_rel)) return;
   FaultRecord found{};
-  check_cl(cl().clEnqueueReadBuffer(queue, record_.get(), CL_TRUE, 0, sizeof found, &found, 0,
+  check_cl(cl().clEnqueueReadBuffer(queue, (*record_)(), CL_TRUE, 0, sizeof found, &found, 0,
                                     nullptr, nullptr),
            "clEnqueueReadBuffer (reported values)");
   if (found.state == 0) [[likely]]
     return;
   const FaultRecord nothing{};
-  check_cl(cl().clEnqueueWriteBuffer(queue, record_.get(), CL_TRUE, 0, sizeof nothing, &nothing, 0,
+  check_cl(cl().clEnqueueWriteBuffer(queue, (*record_)(), CL_TRUE, 0, sizeof nothing, &nothing, 0,
                                      nullptr, nullptr),
            "clEnqueueWriteBuffer (reported values)");
   const int32_t dim = found.site % kDimensions, rest = found.site / kDimensions;

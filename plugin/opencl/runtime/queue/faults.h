@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include "base/operators.h"
@@ -54,7 +55,7 @@ class Faults {
  private:
   Device& device_;
   std::once_flag once_;
-  Handle<cl_mem> record_;
+  std::shared_ptr<cl::Buffer> record_;
   std::atomic<bool> expected_{false};
 };
 

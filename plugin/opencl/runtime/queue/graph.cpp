@@ -45,7 +45,7 @@ Graph::~Graph() {
 
 bool Graph::reads_host() const {
   return std::ranges::any_of(commands, [](const GraphCommand& c) {
-    return !c.kernel && c.transfer.kind == Transfer::Kind::Write;
+    return c.kernel() == nullptr && c.transfer.kind == Transfer::Kind::Write;
   });
 }
 
@@ -56,11 +56,10 @@ void Graph::wait_for_writes() {
 
 // By an event: rusticl's clFinish does not wait for what has been flushed before.
 void Graph::wait_for_last() {
-  if (!done_) return;
+  if (done_() == nullptr) return;
   check_process();
-  const Handle<cl_event> done = std::move(done_);
-  const cl_event waited = done.get();
-  check_cl(cl().clWaitForEvents(1, &waited), "clWaitForEvents (the last replay of a graph)");
+  const cl::Event done = std::move(done_);
+  check_cl(done.wait(), "clWaitForEvents (the last replay of a graph)");
 }
 
 cl_int Graph::draw() {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/pool/pool.h"
 #include "runtime/queue/command.h"
 #include "runtime/queue/faults.h"
@@ -34,8 +34,8 @@ class GraphPool {
 
 // A launch with a kernel object of its own, whose arguments are set; or a transfer.
 struct GraphCommand {
-  Handle<cl_kernel> kernel;  // null: the command is the transfer
-  const char* name;          // lives as long as the process
+  cl::Kernel kernel;  // null: the command is the transfer
+  const char* name;   // lives as long as the process
   Range range;
   Transfer transfer;
 };
@@ -72,7 +72,7 @@ class Graph {
   // Whether writes of a replay read memory of this object, or pinned memory.
   bool reads_host() const;
   // `done`: reached when the last replay has run; to be set if it reads_host().
-  void set_done(Handle<cl_event> done) { done_ = std::move(done); }
+  void set_done(cl::Event done) { done_ = std::move(done); }
 
   std::mutex mutex;
   std::shared_ptr<GraphPool> pool;
@@ -80,7 +80,7 @@ class Graph {
   std::vector<std::pair<Generator*, uint64_t>> generators;  // and counters that a replay takes
   std::vector<GraphPatch> patches;
   std::vector<std::unique_ptr<unsigned char[]>> bytes;  // of patches and writes
-  std::vector<Handle<cl_mem>> buffers;                  // kept alive
+  std::vector<cl::Buffer> buffers;                      // kept alive
   std::shared_ptr<Faults> faults;
   bool reports = false;  // a kernel may write `faults`
   uint64_t launches = 0, transfers = 0;
@@ -88,7 +88,7 @@ class Graph {
  private:
   void wait_for_last();
 
-  Handle<cl_event> done_;
+  cl::Event done_;
 };
 
 // Begins the recording of a graph on the stream: TB_E_STATE if it records already, rehearses, or

@@ -23,12 +23,11 @@ const char* lasting(const char* name) {
 }
 
 // A second object of the kernel, without arguments.
-Handle<cl_kernel> another(const Kernel& kernel) {
+cl::Kernel another(const Kernel& kernel) {
   cl_program program = nullptr;
-  check_cl(cl().clGetKernelInfo(kernel.get(), CL_KERNEL_PROGRAM, sizeof program, &program, nullptr),
-           "clGetKernelInfo");
+  check_cl(View<cl::Kernel>(kernel.get())->getInfo(CL_KERNEL_PROGRAM, &program), "clGetKernelInfo");
   cl_int code = CL_SUCCESS;
-  Handle<cl_kernel> made(cl().clCreateKernel(program, kernel.name(), &code));
+  cl::Kernel made(*View<cl::Program>(program), kernel.name(), &code);
   check_cl(code, "clCreateKernel");
   return made;
 }
@@ -54,10 +53,10 @@ void GraphRecording::unmark() {
 }
 
 void GraphRecording::keep_segment(cl_mem buffer) {
-  for (const Handle<cl_mem>& kept : graph_->buffers)
-    if (kept.get() == buffer) return;
+  for (const cl::Buffer& kept : graph_->buffers)
+    if (kept() == buffer) return;
   if (!device_.memory().is_segment(buffer)) return;
-  check_cl(cl().clRetainMemObject(buffer), "clRetainMemObject");
+  check_cl(add_reference(buffer), "a reference to a buffer");
   graph_->buffers.emplace_back(buffer);
 }
 
@@ -86,15 +85,14 @@ unsigned char* GraphRecording::copy_of(const void* bytes, size_t count) {
 }
 
 void GraphRecording::add(Kernel& kernel, const Range& range) {
-  Handle<cl_kernel> own = another(kernel);
+  cl::Kernel own = another(kernel);
   const cl_int code = kernel.changes().for_each([&](uint32_t index, size_t bytes,
                                                     const void* value) {
     if (value != nullptr && bytes == sizeof(cl_mem)) keep_if_segment(value);
     if (value != nullptr)
       if (auto draws = find_draws(static_cast<const unsigned char*>(value), bytes); !draws.empty())
-        graph_->patches.push_back(
-            {own.get(), index, copy_of(value, bytes), bytes, std::move(draws)});
-    return cl().clSetKernelArg(own.get(), index, bytes, value);
+        graph_->patches.push_back({own(), index, copy_of(value, bytes), bytes, std::move(draws)});
+    return cl().clSetKernelArg(own(), index, bytes, value);
   });
   kernel.forget_arguments();  // of the next launch all are needed again
   check_cl(code, fmt::format("clSetKernelArg ({}, of a recorded graph)", kernel.name()).c_str());
@@ -116,7 +114,7 @@ void GraphRecording::add(Transfer transfer, bool source_stays) {
       graph_->bytes.pop_back();
     }
   }
-  graph_->commands.push_back({Handle<cl_kernel>(), nullptr, {}, transfer});
+  graph_->commands.push_back({cl::Kernel(), nullptr, {}, transfer});
   ++graph_->transfers;
 }
 
@@ -135,11 +133,11 @@ void GraphRecording::keep_constants_on_device() {
     all.resize((all.size() + kApart - 1) / kApart * kApart);
   }
   cl_int code = CL_SUCCESS;
-  Handle<cl_mem> buffer(cl().clCreateBuffer(
-      device_.context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, all.size(), all.data(), &code));
+  cl::Buffer buffer(device_.context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, all.size(),
+                    all.data(), &code);
   check_cl(code, "clCreateBuffer (constants of a graph)");
   for (const Constant& constant : constants_)
-    graph_->commands[constant.command].transfer.source = buffer.get();
+    graph_->commands[constant.command].transfer.source = buffer();
   graph_->buffers.push_back(std::move(buffer));
 }
 

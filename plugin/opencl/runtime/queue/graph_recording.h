@@ -23,7 +23,7 @@ class GraphRecording {
   void add(Kernel& kernel, const Range& range);
   // Copies the source of a write unless it stays.
   void add(Transfer transfer, bool source_stays);
-  void keep(Handle<cl_mem> buffer) { graph_->buffers.push_back(std::move(buffer)); }
+  void keep(cl::Buffer buffer) { graph_->buffers.push_back(std::move(buffer)); }
 
   // The first failure counts.
   void fail(std::string why);

@@ -12,6 +12,7 @@
 #include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/caps.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/proving.h"
@@ -88,21 +89,20 @@ Borrowed& borrowed_kernels() {
   return thread_owned(own);
 }
 
-cl_kernel create(Device& device, const Source& source, const Defines& defines,
-                 const char* function) {
+cl_kernel create(Device& device, Program& from, const char* function) {
   const auto made = [&device]() -> uint64_t {
     const BuildCounters& count = build_counters();
     return count.builds + (device.caps().loads_at_exit ? 0 : count.loads.load());
   };
   const uint64_t before = made();
-  const cl_program program = device.programs().get(source, defines);
+  const cl_program program = device.programs().get(from);
   // Also before exit handlers that this program's build added.
   if (made() != before) LaunchThread::stop_all_at_exit();
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
   if (code != CL_SUCCESS)
     throw Error(TB_E_INTERNAL, 0,
-                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
+                fmt::format("{} has no kernel {}: {}", from.name(), function, error_name(code)),
                 code);
   return kernel;
 }
@@ -113,10 +113,18 @@ std::unique_ptr<Kernel> make_kernel(Device& device, cl_kernel made, const char* 
 
 }  // namespace
 
+Kernel::Kernel(cl_kernel kernel, const char* name, uint32_t group_limit)
+    : kernel_(kernel),
+      owner_(std::make_shared<cl::Kernel>(kernel)),
+      name_(name),
+      is_unready_(kernel == nullptr),
+      group_limit_(group_limit) {}
+
 void Kernel::make() {
-  if (later_->unproven) proving::wait(later_->device, later_->source, later_->defines);
-  kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
-  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_.get());
+  if (later_->unproven) proving::wait(*later_->program);
+  kernel_ = create(later_->device, *later_->program, name_);
+  owner_ = std::make_shared<cl::Kernel>(kernel_);
+  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_);
   is_made_.store(true, std::memory_order_release);
 }
 
@@ -133,7 +141,7 @@ Range Kernel::halved(Range range) const {
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
   return changes.for_each([&](uint32_t index, size_t bytes, const void* value) {
-    const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
+    const cl_int code = cl().clSetKernelArg(kernel_, index, bytes, value);
     if (code != CL_SUCCESS) [[unlikely]]
       call = fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes);
     return code;
@@ -171,28 +179,26 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
   const KeyView key{&device, owner, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
-  if (DryRun* dry = DryRun::here(); dry != nullptr && !device.programs().has(source, defines)) {
-    dry->note(source, defines);
+  ProgramCache& programs = device.programs();
+  const std::shared_ptr<Program> program = programs.find(source, defines);
+  if (DryRun* dry = DryRun::here(); dry != nullptr && !programs.has(*program)) {
+    dry->note(program);
     return borrowed.unready;
   }
-  if (Rehearsal& rehearsal = stream.rehearsal();
-      rehearsal.is_on() && !device.programs().has(source, defines)) {
-    rehearsal.note(source, defines);
+  if (Rehearsal& rehearsal = stream.rehearsal(); rehearsal.is_on() && !programs.has(*program)) {
+    rehearsal.note(program);
     return borrowed.unready;
   }
   if (device.caps().launch_compiler != nullptr) LaunchThread::note_compiling_launch();
   std::unique_ptr<Kernel> kernel;
   const bool may_wait = defers_builds(stream);
-  const bool is_missing = may_wait && !device.programs().has(source, defines);
-  const bool unproven =
-      may_wait && !proving::is_testing() && proving::concerns(device, source, defines);
-  if (is_missing)
-    build_ahead::request(device.caps(), device.index(),
-                         {source.path, build_ahead::on_one_line(defines.source())});
+  const bool is_missing = may_wait && !programs.has(*program);
+  const bool unproven = may_wait && !proving::is_testing() && proving::concerns(*program);
+  if (is_missing) programs.request(*program);
   if (is_missing || unproven)
-    kernel = std::make_unique<Kernel>(device, source, defines, function, unproven);
+    kernel = std::make_unique<Kernel>(device, program, function, unproven);
   else
-    kernel = make_kernel(device, create(device, source, defines, function), function);
+    kernel = make_kernel(device, create(device, *program, function), function);
   return *((*borrowed)[Key{&device, owner, &source, function, defines}] = std::move(kernel));
 }
 

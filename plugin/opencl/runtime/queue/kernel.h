@@ -23,17 +23,17 @@
 
 namespace ocltensor::opencl {
 
+class Program;
+
 class Kernel {
  public:
   // `group_limit` as group_limit() of caps.h; without it launches are left as they are.
-  Kernel(cl_kernel kernel, const char* name, uint32_t group_limit = UINT32_MAX)
-      : kernel_(kernel), name_(name), is_unready_(kernel == nullptr), group_limit_(group_limit) {}
+  Kernel(cl_kernel kernel, const char* name, uint32_t group_limit = UINT32_MAX);
   // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
   // records of a launch thread, where make() is called before the first one is submitted.
-  Kernel(Device& device, const Source& source, const Defines& defines, const char* name,
-         bool unproven)
-      : name_(name), later_(new Later{device, source, defines, unproven}) {}
-  cl_kernel get() const { return kernel_.get(); }
+  Kernel(Device& device, std::shared_ptr<Program> program, const char* name, bool unproven)
+      : name_(name), later_(new Later{device, std::move(program), unproven}) {}
+  cl_kernel get() const { return kernel_; }
   bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
   // For those who submit: builds the program, or waits for who builds it, and for the verdict.
   void make();
@@ -98,11 +98,11 @@ class Kernel {
   };
   struct Later {
     Device& device;
-    const Source& source;
-    const Defines defines;
+    const std::shared_ptr<Program> program;
     const bool unproven;
   };
-  Handle<cl_kernel> kernel_;
+  cl_kernel kernel_ = nullptr;  // of owner_
+  std::shared_ptr<const cl::Kernel> owner_;
   const char* name_;
   const bool is_unready_ = false;
   uint32_t group_limit_ = UINT32_MAX;

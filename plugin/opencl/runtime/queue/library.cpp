@@ -11,7 +11,6 @@
 #include "ocltensor/dtype.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
-#include "runtime/driver/caps.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
@@ -25,15 +24,6 @@ const char* intern(const std::string& name) {
   static auto& names = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
   return names.insert(name).first->c_str();
-}
-
-template <typename Get>
-std::string text_of(Get get) {
-  size_t size = 0;
-  if (get(0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
-  std::string text(size, 0);
-  if (get(size, text.data(), nullptr) != CL_SUCCESS) return {};
-  return text.c_str();
 }
 
 // The line of the user's source that a compiler's log names first (":3:5: error" or ":3: error");
@@ -71,7 +61,7 @@ struct CustomKernel::Binding {
   bool offsets;  // pointers take two parameters: base and byte offset
   size_t argument = 0;
   cl_uint next = 0;
-  std::vector<Handle<cl_mem>> views;
+  std::vector<cl::Buffer> views;
   std::vector<tb_address> lists;
   ~Binding() {
     for (const tb_address address : lists) try {
@@ -81,34 +71,19 @@ struct CustomKernel::Binding {
   }
 };
 
-CustomKernel::CustomKernel(Device& device, cl_program program, Handle<cl_kernel> probe)
+CustomKernel::CustomKernel(Device& device, Program& program, cl::Kernel probe)
     : device_(device), program_(program), probe_(std::move(probe)) {
-  const cl_kernel k = probe_.get();
-  name_ = intern(text_of([&](size_t n, void* to, size_t* size) {
-    return cl().clGetKernelInfo(k, CL_KERNEL_FUNCTION_NAME, n, to, size);
-  }));
-  cl_uint count = 0;
-  check_cl(cl().clGetKernelInfo(k, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr),
-           "clGetKernelInfo");
-  for (cl_uint i = 0; i < count; ++i) {
-    const auto ask = [&](cl_kernel_arg_info what) {
-      return text_of([&](size_t n, void* to, size_t* size) {
-        return cl().clGetKernelArgInfo(k, i, what, n, to, size);
-      });
-    };
-    cl_kernel_arg_address_qualifier space = CL_KERNEL_ARG_ADDRESS_PRIVATE;
-    (void)cl().clGetKernelArgInfo(k, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
-                                  nullptr);
-    parameters_.push_back({ParameterType(ask(CL_KERNEL_ARG_TYPE_NAME)), ask(CL_KERNEL_ARG_NAME),
-                           space == CL_KERNEL_ARG_ADDRESS_LOCAL});
-  }
+  const cl_kernel k = probe_();
+  name_ = intern(probe_.getInfo<CL_KERNEL_FUNCTION_NAME>());
+  for (const KernelParameter& told : program.parameters().at(name_))
+    parameters_.push_back({ParameterType(told.type), told.name, told.is_local});
   cl_uint bits = 0;
   check_cl(
       cl().clGetDeviceInfo(device.id(), CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, nullptr),
       "clGetDeviceInfo");
   alignment_ = std::max<uint64_t>(1, bits / 8);
 
-  info_.argument_count = count;
+  info_.argument_count = static_cast<uint32_t>(parameters_.size());
   info_.name = name_;
   const auto number = [&](cl_kernel_work_group_info what, auto value) -> uint64_t {
     const cl_int code =
@@ -138,7 +113,7 @@ Kernel& CustomKernel::kernel_of(Stream& stream) {
   std::unique_ptr<Kernel>& kernel = kernels_[place];
   if (kernel == nullptr) {
     cl_int code = CL_SUCCESS;
-    const cl_kernel made = cl().clCreateKernel(program_, name_, &code);
+    const cl_kernel made = cl().clCreateKernel(device_.programs().get(program_), name_, &code);
     check_cl(code, "clCreateKernel");
     kernel = std::make_unique<Kernel>(made, name_);
   }
@@ -197,7 +172,7 @@ void CustomKernel::refuse(const Binding& at, fmt::format_string<T...> why, T&&..
 void CustomKernel::set(Binding& to, size_t bytes, const void* value) {
   Parameter& parameter = parameters_[to.next];
   if (parameter.accepted != bytes) [[unlikely]] {
-    const cl_int code = cl().clSetKernelArg(probe_.get(), to.next, bytes, value);
+    const cl_int code = cl().clSetKernelArg(probe_(), to.next, bytes, value);
     if (code != CL_SUCCESS) check_cl(code, where(to).c_str());
     parameter.accepted = bytes;
   }
@@ -245,11 +220,11 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
     to.views.emplace_back(cl().clCreateSubBuffer(place.buffer, CL_MEM_READ_WRITE,
                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
     check_cl(code, "clCreateSubBuffer");
-    place.buffer = to.views.back().get();
+    place.buffer = to.views.back()();
   }
   set(to, sizeof place.buffer, &place.buffer);
   // The next view may have the same handle.
-  if (!to.views.empty() && to.views.back().get() == place.buffer) to.kernel.forget(to.next - 1);
+  if (!to.views.empty() && to.views.back()() == place.buffer) to.kernel.forget(to.next - 1);
   if (!to.offsets) return;
   const cl_ulong offset = place.offset;
   set(to, sizeof offset, &offset);
@@ -331,48 +306,25 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
     ++to.argument;
   }
   stream.launch(to.kernel, range);
-  for (Handle<cl_mem>& view : to.views) stream.keep_recorded(view);
+  for (cl::Buffer& view : to.views) stream.keep_recorded(view);
   // A driver keeps a view alive for launches that it knows of.
   if (!to.views.empty()) stream.submit_launches();
 }
 
-namespace {
-
-void check_name(const Capabilities& caps, std::string_view name) {
-  if (caps.longest_kernel_name == 0 || name.size() <= caps.longest_kernel_name) return;
-  fail(TB_E_COMPILE,
-       "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it a "
-       "shorter one",
-       caps.longest_kernel_name, caps.platform, name.size(), name);
-}
-
-}  // namespace
-
 Library::Library(Device& device, const std::string& source, const std::string& options) {
-  std::string all = device.caps().build_options + " -cl-kernel-arg-info";
-  if (!options.empty()) all += " " + options;
+  const uint64_t builds = build_counters().builds;
   try {
-    program_ =
-        device.programs().build(without_hidden(device.caps(), source), all, "the kernel source");
-    LaunchThread::stop_all_at_exit();
+    program_ = device.programs().find(source, options);
+    (void)device.programs().get(*program_);
   } catch (const Error& error) {
     const std::string line = line_in_question(error.what(), source);
     if (error.status() != TB_E_COMPILE || line.empty()) throw;
     throw Error(TB_E_COMPILE, 0, fmt::format("{}\n{}", line, error.what()), error.native());
   }
-  cl_uint count = 0;
-  check_cl(cl().clCreateKernelsInProgram(program_.get(), 0, nullptr, &count),
-           "clCreateKernelsInProgram");
-  std::vector<cl_kernel> made(count);
-  if (count > 0)
-    check_cl(cl().clCreateKernelsInProgram(program_.get(), count, made.data(), nullptr),
-             "clCreateKernelsInProgram");
-  std::vector<Handle<cl_kernel>> owned;
-  owned.reserve(count);
-  for (const cl_kernel kernel : made) owned.emplace_back(kernel);
-  for (Handle<cl_kernel>& kernel : owned)
-    kernels_.push_back(std::make_unique<CustomKernel>(device, program_.get(), std::move(kernel)));
-  for (const auto& kernel : kernels_) check_name(device.caps(), kernel->name());
+  if (build_counters().builds != builds || !device.caps().loads_at_exit)
+    LaunchThread::stop_all_at_exit();
+  for (cl::Kernel& kernel : kernels_of(device.programs().get(*program_)))
+    kernels_.push_back(std::make_unique<CustomKernel>(device, *program_, std::move(kernel)));
   std::ranges::sort(
       kernels_, [](const auto& a, const auto& b) { return std::strcmp(a->name(), b->name()) < 0; });
 }

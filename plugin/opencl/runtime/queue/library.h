@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/queue/kernel.h"
 #include "runtime/queue/parameter_types.h"
 #include "runtime/queue/stream.h"
@@ -20,11 +20,13 @@
 namespace ocltensor::opencl {
 
 class Device;
+class Program;
 
 class CustomKernel {
  public:
-  // `probe`: an object of the kernel, which is asked but never launched. The program outlives this.
-  CustomKernel(Device& device, cl_program program, Handle<cl_kernel> probe);
+  // `program` is built, and outlives this. `probe`: an object of the kernel, which is asked but
+  // never launched.
+  CustomKernel(Device& device, Program& program, cl::Kernel probe);
   ~CustomKernel();
   CustomKernel(const CustomKernel&) = delete;
   // Valid as long as the process.
@@ -58,8 +60,8 @@ class CustomKernel {
   void bind_tensor(Binding& to, const tb_tensor* given);
 
   Device& device_;
-  const cl_program program_;
-  Handle<cl_kernel> probe_;
+  Program& program_;
+  cl::Kernel probe_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by the streams' places
   const char* name_;
   std::vector<Parameter> parameters_;
@@ -69,14 +71,15 @@ class CustomKernel {
 };
 
 // Thread-safe. The constructor throws Error(TB_E_COMPILE) with the compiler's log and the source
-// line.
+// line. A text that another library has compiled, in this process or before it, is not compiled
+// again.
 class Library {
  public:
   Library(Device& device, const std::string& source, const std::string& options);
   std::span<const std::unique_ptr<CustomKernel>> kernels() const { return kernels_; }
 
  private:
-  Handle<cl_program> program_;
+  std::shared_ptr<Program> program_;
   std::vector<std::unique_ptr<CustomKernel>> kernels_;
 };
 

@@ -38,8 +38,8 @@ cl_int Pace::flush(cl_command_queue queue, const char*& call) {
 
 cl_int Pace::mark(cl_command_queue queue, const char*& call) {
   call = "clEnqueueMarkerWithWaitList";
-  Handle<cl_event> mark;
-  const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, mark.out());
+  cl::Event mark;
+  const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, &mark());
   if (code != CL_SUCCESS) return code;
   marks_.push_back(std::move(mark));
   run_ahead_.mark(RunAhead::Clock::now());
@@ -50,7 +50,7 @@ cl_int Pace::hear_of_reached(const char*& call) {
   call = "clGetEventInfo";
   while (!marks_.empty()) {
     cl_int status = CL_QUEUED;
-    const cl_int code = cl().clGetEventInfo(marks_.front().get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+    const cl_int code = cl().clGetEventInfo(marks_.front()(), CL_EVENT_COMMAND_EXECUTION_STATUS,
                                             sizeof status, &status, nullptr);
     if (code != CL_SUCCESS) return code;
     if (status > CL_COMPLETE) break;
@@ -64,7 +64,7 @@ cl_int Pace::wait_while_too_far(const char*& call) {
   const profiler::HostCall traced("wait", "the host is far ahead of the device");
   call = "clWaitForEvents";
   while (run_ahead_.is_too_far()) {
-    const cl_event oldest = marks_.front().get();
+    const cl_event oldest = marks_.front()();
     if (const cl_int code = cl().clWaitForEvents(1, &oldest); code != CL_SUCCESS) return code;
     marks_.pop_front();
     run_ahead_.reach_oldest(RunAhead::Clock::now(), true);

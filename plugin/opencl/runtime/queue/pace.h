@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "runtime/driver/opencl.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/queue/run_ahead.h"
 
 namespace ocltensor::opencl {
@@ -26,7 +26,7 @@ class Pace {
 
   uint64_t unflushed_ = 0;
   RunAhead run_ahead_;
-  std::deque<Handle<cl_event>> marks_;  // as many as run_ahead_ knows of
+  std::deque<cl::Event> marks_;  // as many as run_ahead_ knows of
 };
 
 }  // namespace ocltensor::opencl

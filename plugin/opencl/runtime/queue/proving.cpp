@@ -17,15 +17,9 @@ namespace ocltensor::opencl::proving {
 namespace {
 
 struct Case {
-  const Device* device;
-  const Source* source;
-  Defines defines;
+  std::shared_ptr<const Program> program;
   std::function<std::string()> test;
   std::string wrong;  // once the test has ended
-
-  bool is_of(const Device& other, const Source& text, const Defines& wanted) const {
-    return device == &other && source == &text && defines == wanted;
-  }
 };
 
 // Cases whose test is due or has failed; those that passed are forgotten.
@@ -33,36 +27,34 @@ class Prover {
  public:
   void begin(Case added) {
     const std::lock_guard lock(mutex_);
-    if (stopping_) fail(TB_E_STATE, "{}: the process is ending", added.source->path);
+    if (stopping_) fail(TB_E_STATE, "{}: the process is ending", added.program->name());
     if (!thread_.joinable()) {
       LaunchThread::stop_all_at_exit();
       thread_ = start_worker("ocl-proofs", [this] { run(); });
     }
-    cases_.remove_if([&](const Case& c) {
-      return !c.wrong.empty() && c.is_of(*added.device, *added.source, added.defines);
-    });
+    cases_.remove_if([&](const Case& c) { return !c.wrong.empty() && c.program == added.program; });
     cases_.push_back(std::move(added));
     due_.push_back(&cases_.back());
     changed_.notify_all();
   }
 
-  bool concerns(const Device& device, const Source& source, const Defines& defines) {
+  bool concerns(const Program& program) {
     const std::lock_guard lock(mutex_);
-    return find(device, source, defines) != nullptr;
+    return find(program) != nullptr;
   }
 
-  void wait(const Device& device, const Source& source, const Defines& defines) {
+  void wait(const Program& program) {
     std::unique_lock lock(mutex_);
     for (;; changed_.wait(lock)) {
-      const Case* found = find(device, source, defines);
+      const Case* found = find(program);
       if (found == nullptr) return;
       if (!found->wrong.empty())
         fail(TB_E_INTERNAL,
              "the kernel {} could not be proven right on this driver while launches of it waited, "
              "so what its stream was to compute since then is lost: run the work again, which uses "
              "no kernel that was found wrong.\n{}",
-             source.path, found->wrong);
-      if (stopping_) fail(TB_E_STATE, "{} was not tested: the process is ending", source.path);
+             program.name(), found->wrong);
+      if (stopping_) fail(TB_E_STATE, "{} was not tested: the process is ending", program.name());
     }
   }
 
@@ -76,9 +68,9 @@ class Prover {
   }
 
  private:
-  const Case* find(const Device& device, const Source& source, const Defines& defines) const {
-    const auto found = std::ranges::find_if(
-        cases_, [&](const Case& c) { return c.is_of(device, source, defines); });
+  const Case* find(const Program& program) const {
+    const auto found =
+        std::ranges::find_if(cases_, [&](const Case& c) { return c.program.get() == &program; });
     return found == cases_.end() ? nullptr : &*found;
   }
 
@@ -116,16 +108,11 @@ thread_local int tests = 0;
 
 }  // namespace
 
-void begin(Device& device, const Source& source, const Defines& defines,
-           std::function<std::string()> test) {
-  prover().begin({&device, &source, defines, std::move(test), {}});
+void begin(std::shared_ptr<const Program> program, std::function<std::string()> test) {
+  prover().begin({std::move(program), std::move(test), {}});
 }
-bool concerns(const Device& device, const Source& source, const Defines& defines) {
-  return prover().concerns(device, source, defines);
-}
-void wait(const Device& device, const Source& source, const Defines& defines) {
-  prover().wait(device, source, defines);
-}
+bool concerns(const Program& program) { return prover().concerns(program); }
+void wait(const Program& program) { prover().wait(program); }
 Testing::Testing() { ++tests; }
 Testing::~Testing() { --tests; }
 bool is_testing() { return tests != 0; }

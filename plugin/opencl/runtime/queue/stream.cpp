@@ -19,10 +19,9 @@
 namespace ocltensor::opencl {
 namespace {
 
-Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties properties) {
+cl::CommandQueue make_queue(Device& device, cl_command_queue_properties properties) {
   cl_int code = CL_SUCCESS;
-  Handle<cl_command_queue> queue(
-      cl().clCreateCommandQueue(device.context(), device.id(), properties, &code));
+  cl::CommandQueue queue(device.context(), device.handle(), properties, &code);
   check_cl(code, "clCreateCommandQueue");
   return queue;
 }
@@ -45,8 +44,7 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
     : device_(device),
       id_(id),
       place_(place),
-      queue_(make_queue(device, 0)),
-      staging_(device),
+      objects_(new Objects{make_queue(device, 0), {}, {}, {}, {}, Staging(device)}),
       faults_(device),
       epoch_(first_epoch()) {
   if (device.caps().deferred_builds)
@@ -56,24 +54,24 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
 
 Stream::~Stream() {
   launch_thread_.reset();
-  if (queue_) cl().clFinish(queue_.get());
+  if (objects_->queue() != nullptr) cl().clFinish(objects_->queue());
   if (trace_) trace_->finish();
 }
 
 // Only a profiling queue stamps its commands, and every launch on one costs microseconds: the
 // stream uses such a queue only while the profiler is on.
 void Stream::change_session(uint32_t session) {
-  finish(queue_.get());
-  pace_.forget();
+  finish(objects_->queue());
+  objects_->pace.forget();
   session_ = session;
   const bool traced = trace_ != nullptr;
   if (traced) std::exchange(trace_, nullptr)->finish();
   try {
-    if (traced) queue_ = make_queue(device_, 0);
+    if (traced) objects_->queue = make_queue(device_, 0);
     if (!profiler::is_recording(session)) return;
-    Handle<cl_command_queue> queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
-    trace_ = std::make_unique<StreamTrace>(device_, id_, queue.get());
-    queue_ = std::move(queue);
+    cl::CommandQueue queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+    trace_ = std::make_unique<StreamTrace>(device_, id_, queue());
+    objects_->queue = std::move(queue);
   } catch (const Error& error) {  // running the commands matters more than recording them
     logging::warning("profiler", "stream {} of device {} is not recorded: {}", id_, device_.index(),
                      error.what());
@@ -121,17 +119,17 @@ void Stream::raise_failure(cl_int code, const char* call) {
     names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
   // All queued work is lost. Work enqueued from now on must not be affected by it, nor by commands
   // that may still be running.
-  cl().clFinish(queue_.get());
-  staging_.finished();
-  markers_.clear();
+  cl().clFinish(objects_->queue());
+  objects_->staging.finished();
+  objects_->markers.clear();
   completed_ = enqueued_.load();
   launches_ = 0;
-  pace_.forget();
+  objects_->pace.forget();
   if (trace_) std::exchange(trace_, nullptr)->finish();
   session_ = 0;
   try {
-    profiling_queue_.reset(nullptr);
-    queue_ = make_queue(device_, 0);
+    objects_->profiling_queue = nullptr;
+    objects_->queue = make_queue(device_, 0);
   } catch (const Error&) {  // the device is permanently gone: later calls will say so
   }
   raise_async(code, call,
@@ -155,10 +153,10 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     return;
   }
   if (asynchronous || device_.caps().unified_memory || bytes <= Staging::kSmall) {
-    check(
-        cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
-                                 bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
-        "clEnqueueReadBuffer");
+    check(cl().clEnqueueReadBuffer(objects_->queue(), source, asynchronous ? CL_FALSE : CL_TRUE,
+                                   offset, bytes, target, 0, nullptr,
+                                   traced("copy", "copy to host", bytes)),
+          "clEnqueueReadBuffer");
     enqueued_one(asynchronous ? bytes : 0);
     if (!asynchronous) raise_faults();
     return;
@@ -167,14 +165,13 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   struct Pending {
     void* staged;
     uint64_t at, count;
-    Handle<cl_event> done;
+    cl::Event done;
   };
   std::deque<Pending> pending;
   auto* to = static_cast<unsigned char*>(target);
   const auto drain = [&] {
     Pending& p = pending.front();
-    const cl_event event = p.done.get();
-    check(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+    check(p.done.wait(), "clWaitForEvents");
     std::memcpy(to + p.at, p.staged, p.count);
     pending.pop_front();
   };
@@ -183,15 +180,15 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     if (pending.size() == 3) drain();
     Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
     p.staged = staging(p.count);
-    check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged,
-                                   0, nullptr, p.done.out()),
+    check(cl().clEnqueueReadBuffer(objects_->queue(), source, CL_FALSE, offset + at, p.count,
+                                   p.staged, 0, nullptr, &p.done()),
           "clEnqueueReadBuffer");
     if (cl_event* event = traced("copy", "copy to host", p.count)) {
-      check(cl().clRetainEvent(p.done.get()), "clRetainEvent");
-      *event = p.done.get();
+      check(add_reference(p.done()), "a reference to an event");
+      *event = p.done();
     }
     enqueued_one();
-    check(cl().clFlush(queue_.get()), "clFlush");
+    check(cl().clFlush(objects_->queue()), "clFlush");
     pending.push_back(std::move(p));
   }
   while (!pending.empty()) drain();
@@ -210,13 +207,13 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes, cl_map_flags f
     return memory + offset;
   }
   cl_int code = CL_SUCCESS;
-  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, flags, offset, bytes, 0,
-                                         nullptr, nullptr, &code);
+  void* memory = cl().clEnqueueMapBuffer(objects_->queue(), buffer, CL_TRUE, flags, offset, bytes,
+                                         0, nullptr, nullptr, &code);
   check(code, "clEnqueueMapBuffer");
   try {
     raise_faults();
   } catch (...) {
-    (void)cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr);
+    (void)cl().clEnqueueUnmapMemObject(objects_->queue(), buffer, memory, 0, nullptr, nullptr);
     throw;
   }
   return memory;
@@ -227,7 +224,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
   forbid_recording("unmapping memory");
   const Exclusive lock(*this);
   if (device_.memory().host_address(buffer) != nullptr) return;
-  check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
+  check(cl().clEnqueueUnmapMemObject(objects_->queue(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
   enqueued_one();
 }
@@ -236,23 +233,24 @@ void Stream::wait_event(cl_event event) {
   check_process();
   forbid_recording("waiting for an event or another stream");
   const Exclusive lock(*this);
-  check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
+  check(cl().clEnqueueBarrierWithWaitList(objects_->queue(), 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
   enqueued_one();
 }
 
 cl_command_queue Stream::profiling_queue() {
-  if (!stamp_) {
+  if (objects_->stamp() == nullptr) {
     cl_int code = CL_SUCCESS;
-    stamp_.reset(
-        cl().clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code));
+    objects_->stamp =
+        cl::Buffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code);
     check_cl(code, "clCreateBuffer");
   }
-  if (!profiling_queue_) profiling_queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
-  return profiling_queue_.get();
+  if (objects_->profiling_queue() == nullptr)
+    objects_->profiling_queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+  return objects_->profiling_queue();
 }
 
-Handle<cl_event> Stream::marker(bool timing) {
+cl::Event Stream::marker(bool timing) {
   check_process();
   forbid_recording("recording an event");
   const std::lock_guard lock(mutex_);
@@ -261,21 +259,21 @@ Handle<cl_event> Stream::marker(bool timing) {
   if (has_refusal_) [[unlikely]]
     check_cl(refusal_.code, refusal_.call.c_str());
   follow_profiler();
-  Handle<cl_event> event;
-  check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
+  cl::Event event;
+  check(cl().clEnqueueMarkerWithWaitList(objects_->queue(), 0, nullptr, &event()),
         "clEnqueueMarkerWithWaitList");
-  check(cl().clFlush(queue_.get()), "clFlush");
-  pace_.flushed();
+  check(cl().clFlush(objects_->queue()), "clFlush");
+  objects_->pace.flushed();
   if (!timing) return event;
   // Only a profiling queue stamps its commands, and each launch on one costs several microseconds.
   // So the stream keeps a plain queue; a command on a second, profiling queue waits for this point
   // and is stamped. It writes 4 bytes, because NVIDIA's driver stamps markers with 0.
-  Handle<cl_event> stamped;
-  const cl_event reached = event.get();
+  cl::Event stamped;
+  const cl_event reached = event();
   const cl_command_queue profiling = profiling_queue();
   constexpr cl_uint kZero = 0;
-  check(cl().clEnqueueFillBuffer(profiling, stamp_.get(), &kZero, sizeof kZero, 0, sizeof kZero, 1,
-                                 &reached, stamped.out()),
+  check(cl().clEnqueueFillBuffer(profiling, objects_->stamp(), &kZero, sizeof kZero, 0,
+                                 sizeof kZero, 1, &reached, &stamped()),
         "clEnqueueFillBuffer");
   check(cl().clFlush(profiling_queue()), "clFlush");
   return stamped;
@@ -295,11 +293,12 @@ void Stream::synchronize(bool raises) {
 
 void Stream::finish_all() {
   const uint64_t ticket = enqueued_.load();
-  finish(queue_.get());
-  if (profiling_queue_) finish(profiling_queue_.get());  // events' stamps
-  pace_.forget();
+  finish(objects_->queue());
+  if (objects_->profiling_queue() != nullptr)
+    finish(objects_->profiling_queue());  // events' stamps
+  objects_->pace.forget();
   completed_ = std::max(completed_.load(), ticket);
-  markers_.clear();
+  objects_->markers.clear();
   LaunchThread::stop_all_at_exit_if_compiled();
 }
 
@@ -316,11 +315,9 @@ std::byte* Stream::host_address(cl_mem buffer, uint64_t offset) {
 void Stream::finish(cl_command_queue queue) {
   if (device_.caps().finish_waits) [[likely]]
     return check(cl().clFinish(queue), "clFinish");
-  Handle<cl_event> all;
-  check(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, all.out()),
-        "clEnqueueMarkerWithWaitList");
-  const cl_event waited = all.get();
-  check(cl().clWaitForEvents(1, &waited), "clWaitForEvents");
+  cl::Event all;
+  check(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, &all()), "clEnqueueMarkerWithWaitList");
+  check(all.wait(), "clWaitForEvents");
 }
 
 bool Stream::idle() { return passed(enqueued()); }
@@ -329,19 +326,19 @@ cl_command_queue Stream::queue() {
   forbid_recording("use of the native queue");
   const Exclusive lock(*this);
   is_shared_ = true;
-  return queue_.get();
+  return objects_->queue();
 }
 
 void Stream::poll_markers() {
-  while (!markers_.empty()) {
+  while (!objects_->markers.empty()) {
     cl_int status = CL_QUEUED;
     const cl_int code =
-        cl().clGetEventInfo(markers_.front().second.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+        cl().clGetEventInfo(objects_->markers.front().second(), CL_EVENT_COMMAND_EXECUTION_STATUS,
                             sizeof status, &status, nullptr);
     if (code == CL_SUCCESS && status > CL_COMPLETE) return;
-    completed_ =
-        std::max(completed_.load(), markers_.front().first);  // failed work counts as finished
-    markers_.pop_front();
+    completed_ = std::max(completed_.load(),
+                          objects_->markers.front().first);  // failed work counts as finished
+    objects_->markers.pop_front();
   }
 }
 
@@ -352,15 +349,15 @@ bool Stream::passed(uint64_t ticket) {
   if (!lock) return false;
   poll_markers();
   if (ticket <= completed_.load()) return true;
-  if (markers_.empty() || markers_.back().first < ticket) {
+  if (objects_->markers.empty() || objects_->markers.back().first < ticket) {
     const auto launches = hold_launches();
     const uint64_t covered = enqueued_.load();
-    Handle<cl_event> event;
-    if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)
+    cl::Event event;
+    if (cl().clEnqueueMarkerWithWaitList(objects_->queue(), 0, nullptr, &event()) != CL_SUCCESS)
       return false;
-    cl().clFlush(queue_.get());
-    pace_.flushed();
-    markers_.emplace_back(covered, std::move(event));
+    cl().clFlush(objects_->queue());
+    objects_->pace.flushed();
+    objects_->markers.emplace_back(covered, std::move(event));
     poll_markers();
   }
   return ticket <= completed_.load();

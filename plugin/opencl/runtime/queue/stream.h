@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -14,13 +13,10 @@
 #include <vector>
 
 #include "runtime/driver/opencl.h"
-#include "runtime/memory/staging.h"
 #include "runtime/observe/profiler.h"
-#include "runtime/observe/stream_trace.h"
 #include "runtime/program/rehearsal.h"
 #include "runtime/queue/faults.h"
 #include "runtime/queue/launch_thread.h"
-#include "runtime/queue/pace.h"
 
 namespace ocltensor::opencl {
 
@@ -28,6 +24,7 @@ class Device;
 class Event;
 class Graph;
 class GraphRecording;
+class StreamTrace;
 
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
@@ -61,7 +58,7 @@ class Stream {
   // An event that is reached when all work enqueued so far has finished; the queue is flushed. With
   // `timing` it carries device timestamps. An earlier refusal is raised, and again by the next
   // call.
-  Handle<cl_event> marker(bool timing);
+  cl::Event marker(bool timing);
   // Without `raises` refusals are raised by the next call, invalid values by the next
   // synchronisation.
   void synchronize(bool raises = true);
@@ -102,7 +99,7 @@ class Stream {
   // Names the operator that has just failed the recording.
   void name_failure(const std::string& operation);
   // Keeps a buffer as long as the recording's graph; does nothing without a recording.
-  void keep_recorded(Handle<cl_mem>& buffer);
+  void keep_recorded(cl::Buffer& buffer);
   void replay(Graph& graph);
 
   // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier
@@ -163,10 +160,7 @@ class Stream {
   }
   void change_session(uint32_t session);
   // Where the next command's event is to be stored; nullptr while nothing is recorded.
-  cl_event* traced(const char* category, const char* name, uint64_t bytes) {
-    return trace_ == nullptr ? nullptr
-                             : trace_->next(profiler::describe_command(category, name, bytes));
-  }
+  cl_event* traced(const char* category, const char* name, uint64_t bytes);
 
   Device& device_;
   const uint64_t id_;
@@ -175,19 +169,15 @@ class Stream {
   // Queue, trace and names of launches are also used by the launch thread, without the stream's
   // lock; Exclusive keeps that thread out.
   std::mutex mutex_;
-  Handle<cl_command_queue> queue_;
-  Handle<cl_command_queue> profiling_queue_;
-  Handle<cl_mem> stamp_;  // the buffer that timing events write, in order to be stamped
+  struct Objects;
+  const std::unique_ptr<Objects> objects_;
   std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> completed_{0};
-  Pace pace_;
-  std::deque<std::pair<uint64_t, Handle<cl_event>>> markers_;
   static constexpr size_t kRecent = 8;
   std::array<const char*, kRecent> recent_{};  // names of the last launches
   uint64_t launches_ = 0;
   uint64_t programs_ = 0;  // of the process, at the last launch
-  Staging staging_;
-  uint32_t session_ = 0;  // the profiler's
+  uint32_t session_ = 0;   // the profiler's
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
   Faults faults_;

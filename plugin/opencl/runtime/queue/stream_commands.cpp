@@ -41,7 +41,7 @@ void count_copy(uint64_t bytes) {
 void Stream::enqueued_one(uint64_t bytes) {
   enqueued_.fetch_add(1, std::memory_order_release);
   const char* call = nullptr;
-  check(pace_.keep(queue_.get(), bytes, call), call);
+  check(objects_->pace.keep(objects_->queue(), bytes, call), call);
 }
 
 std::unique_lock<std::mutex> Stream::hold_launches() {
@@ -130,7 +130,7 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
       call = fmt::format("clEnqueueNDRangeKernel ({}: {})", name, beyond);
       return CL_OUT_OF_RESOURCES;
     }
-  cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
+  cl_int code = cl().clEnqueueNDRangeKernel(objects_->queue(), kernel, range.rank, nullptr,
                                             range.global.data(), local, 0, nullptr, event);
   if (code != CL_SUCCESS) [[unlikely]] {
     call = fmt::format("clEnqueueNDRangeKernel ({}{})", name,
@@ -146,19 +146,19 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
     const uint64_t programs = build_counters().builds + build_counters().loads;
     if (programs != programs_) [[unlikely]] {
       programs_ = programs;
-      if (code = cl().clFinish(queue_.get()); code != CL_SUCCESS) {
+      if (code = cl().clFinish(objects_->queue()); code != CL_SUCCESS) {
         call = fmt::format("clFinish ({})", name);
         return code;
       }
     }
   }
-  if (code = pace_.keep(queue_.get(), 0, what); code != CL_SUCCESS) [[unlikely]]
+  if (code = objects_->pace.keep(objects_->queue(), 0, what); code != CL_SUCCESS) [[unlikely]]
     call = what;
   return code;
 }
 
 cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
-  const cl_command_queue queue = queue_.get();
+  const cl_command_queue queue = objects_->queue();
   cl_int code = CL_SUCCESS;
   switch (t.kind) {
     case Transfer::Kind::Write:
@@ -179,22 +179,22 @@ cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
   }
   const char* what = nullptr;
   const uint64_t held = t.kind == Transfer::Kind::Write ? t.bytes : 0;
-  if (code = pace_.keep(queue, held, what); code != CL_SUCCESS) [[unlikely]]
+  if (code = objects_->pace.keep(queue, held, what); code != CL_SUCCESS) [[unlikely]]
     call = what;
   return code;
 }
 
 void* Stream::staging(uint64_t bytes) {
-  if (void* memory = staging_.take(bytes)) return memory;
+  if (void* memory = objects_->staging.take(bytes)) return memory;
   const char* call = nullptr;
-  const cl_int code = staging_.next_chunk(queue_.get(), call);
+  const cl_int code = objects_->staging.next_chunk(objects_->queue(), call);
   check(code, call);
-  return staging_.take(bytes);
+  return objects_->staging.take(bytes);
 }
 
 void Stream::leave_staging() {
   const char* call = nullptr;
-  const cl_int code = staging_.mark(queue_.get(), call);
+  const cl_int code = objects_->staging.mark(objects_->queue(), call);
   check(code, call);
 }
 
@@ -218,7 +218,7 @@ class Stream::NextCommand {
 
   // Copies `source` to staging memory.
   const void* stage(const void* source, uint64_t bytes) {
-    void* staged = stream_.staging_.take(bytes);
+    void* staged = stream_.objects_->staging.take(bytes);
     if (staged == nullptr) {
       hold();
       staged = stream_.staging(bytes);
@@ -324,8 +324,8 @@ void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uin
     return;
   }
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
-    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
-                                    nullptr, traced("copy", "copy to device", count)),
+    check(cl().clEnqueueWriteBuffer(objects_->queue(), target, blocking, offset + at, count, from,
+                                    0, nullptr, traced("copy", "copy to device", count)),
           "clEnqueueWriteBuffer");
     enqueued_one();
   };
@@ -336,7 +336,7 @@ void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uin
     void* staged = staging(count);
     std::memcpy(staged, from + at, count);
     enqueue(CL_FALSE, at, staged, count);
-    check(cl().clFlush(queue_.get()), "clFlush");
+    check(cl().clFlush(objects_->queue()), "clFlush");
   }
   leave_staging();
 }

@@ -1,11 +1,32 @@
-// Exclusive access to a stream; for stream*.cpp alone.
+// What a stream owns of OpenCL, and exclusive access to it; for stream*.cpp alone.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <mutex>
+#include <utility>
 
+#include "runtime/driver/clhpp.h"
+#include "runtime/memory/staging.h"
+#include "runtime/observe/stream_trace.h"
+#include "runtime/queue/pace.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
+
+struct Stream::Objects {
+  cl::CommandQueue queue;
+  cl::CommandQueue profiling_queue;
+  cl::Buffer stamp;  // that timing events write, in order to be stamped
+  Pace pace;
+  std::deque<std::pair<uint64_t, cl::Event>> markers;
+  Staging staging;
+};
+
+inline cl_event* Stream::traced(const char* category, const char* name, uint64_t bytes) {
+  return trace_ == nullptr ? nullptr
+                           : trace_->next(profiler::describe_command(category, name, bytes));
+}
 
 // The stream's lock, with all launches submitted and none of them refused, in the profiler's
 // session.

@@ -55,7 +55,7 @@ void Stream::name_failure(const std::string& operation) {
   if (recording_ != nullptr) recording_->name_failure(operation);
 }
 
-void Stream::keep_recorded(Handle<cl_mem>& buffer) {
+void Stream::keep_recorded(cl::Buffer& buffer) {
   if (!is_recording()) return;
   const std::lock_guard lock(mutex_);
   if (recording_ != nullptr) recording_->keep(std::move(buffer));
@@ -84,9 +84,9 @@ void Stream::raise_faults() {
   while (!replayed_faults_.empty()) {
     const std::shared_ptr<Faults> faults = std::move(replayed_faults_.back());
     replayed_faults_.pop_back();
-    faults->raise_reported(queue_.get(), id_);
+    faults->raise_reported(objects_->queue(), id_);
   }
-  faults_.raise_reported(queue_.get(), id_);
+  faults_.raise_reported(objects_->queue(), id_);
 }
 
 void Stream::replay(Graph& graph) {
@@ -102,8 +102,8 @@ void Stream::replay(Graph& graph) {
     for (const GraphCommand& command : graph.commands) {
       enqueued_.fetch_add(1, std::memory_order_release);
       cl_int code = CL_SUCCESS;
-      if (command.kernel) {
-        code = enqueue(command.kernel.get(), command.name, command.range,
+      if (command.kernel() != nullptr) {
+        code = enqueue(command.kernel(), command.name, command.range,
                        traced("kernel", command.name, 0), call);
       } else {
         const auto& [category, name] = kTraced[static_cast<size_t>(command.transfer.kind)];

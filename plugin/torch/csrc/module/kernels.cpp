@@ -92,6 +92,18 @@ void bind_kernels(py::module_& module) {
                               group);
         END_HANDLE_TH_ERRORS_PYBIND
       });
+  module.def("request_kernels", [](int64_t index, const std::vector<std::string>& sources,
+                                   const std::string& options) {
+    HANDLE_TH_ERRORS
+    std::vector<const char*> texts;
+    for (const std::string& source : sources) texts.push_back(source.c_str());
+    uint32_t asked = 0;
+    call_api("request_kernels", api().kernel->request,
+             checked_index(static_cast<c10::DeviceIndex>(index)), texts.data(),
+             static_cast<uint32_t>(texts.size()), options.c_str(), &asked);
+    return asked;
+    END_HANDLE_TH_ERRORS_PYBIND
+  });
   module.def("compile_kernels",
              [](int64_t index, const std::string& source, const std::string& options) {
                HANDLE_TH_ERRORS

@@ -1,0 +1,95 @@
+// Asks drivers for parameters, and writes them as lines: "k" and a kernel's name, then "p" or "l"
+// (local), the type and the name of each parameter, with tabs between.
+#include "parameters.h"
+
+#include <algorithm>
+
+#include "runtime/driver/clhpp.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+KernelParameter ask(const cl::Kernel& kernel, cl_uint index) {
+  cl_int code = CL_SUCCESS;
+  const auto text = [&code](std::string told) {
+    return code == CL_SUCCESS ? std::string(told.c_str()) : std::string();
+  };
+  KernelParameter parameter;
+  parameter.type = text(kernel.getArgInfo<CL_KERNEL_ARG_TYPE_NAME>(index, &code));
+  parameter.name = text(kernel.getArgInfo<CL_KERNEL_ARG_NAME>(index, &code));
+  const auto space = kernel.getArgInfo<CL_KERNEL_ARG_ADDRESS_QUALIFIER>(index, &code);
+  parameter.is_local = code == CL_SUCCESS && space == CL_KERNEL_ARG_ADDRESS_LOCAL;
+  return parameter;
+}
+
+// Cuts the text up to a separator off, and the separator.
+std::string_view cut(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+}  // namespace
+
+std::vector<cl::Kernel> kernels_of(cl_program program) {
+  cl_uint count = 0;
+  check_cl(cl().clCreateKernelsInProgram(program, 0, nullptr, &count), "clCreateKernelsInProgram");
+  std::vector<cl_kernel> made(count);
+  if (count > 0)
+    check_cl(cl().clCreateKernelsInProgram(program, count, made.data(), nullptr),
+             "clCreateKernelsInProgram");
+  std::vector<cl::Kernel> kernels;
+  kernels.reserve(count);
+  for (const cl_kernel kernel : made) kernels.emplace_back(kernel);
+  return kernels;
+}
+
+ProgramParameters ask_parameters(cl_program program) {
+  ProgramParameters all;
+  for (const cl::Kernel& kernel : kernels_of(program)) {
+    cl_int code = CL_SUCCESS;
+    const cl_uint count = kernel.getInfo<CL_KERNEL_NUM_ARGS>(&code);
+    check_cl(code, "clGetKernelInfo");
+    std::vector<KernelParameter>& parameters = all[kernel.getInfo<CL_KERNEL_FUNCTION_NAME>()];
+    for (cl_uint i = 0; i < count; ++i) parameters.push_back(ask(kernel, i));
+  }
+  return all;
+}
+
+bool are_known(const ProgramParameters& parameters) {
+  return std::ranges::all_of(parameters, [](const auto& kernel) {
+    return std::ranges::none_of(kernel.second,
+                                [](const KernelParameter& p) { return p.type.empty(); });
+  });
+}
+
+std::string to_text(const ProgramParameters& parameters) {
+  std::string text;
+  for (const auto& [name, list] : parameters) {
+    text += "k\t" + name + "\n";
+    for (const KernelParameter& p : list)
+      text += std::string(p.is_local ? "l\t" : "p\t") + p.type + "\t" + p.name + "\n";
+  }
+  return text;
+}
+
+std::optional<ProgramParameters> parameters_from(std::string_view text) {
+  ProgramParameters all;
+  std::vector<KernelParameter>* last = nullptr;
+  while (!text.empty()) {
+    std::string_view line = cut(text, '\n');
+    const std::string_view kind = cut(line, '\t');
+    const std::string first(cut(line, '\t'));
+    if (kind == "k") {
+      last = &all[first];
+    } else if (last != nullptr && (kind == "p" || kind == "l")) {
+      last->push_back({first, std::string(line), kind == "l"});
+    } else {
+      return std::nullopt;
+    }
+  }
+  return all;
+}
+
+}  // namespace ocltensor::opencl
