@@ -1,9 +1,13 @@
 // Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC
 // channels of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
-// Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: does nothing unless a word in memory has
-// the value `wanted`). All kernels take the same parameters; a weight's gradient has no bias.
+// Defines: TYPE, FLOATING (accumulator.h), ADD_SELF (1: there is a bias), TP; GUARDED (1: does nothing
+// unless a word in memory has the value `wanted`). All kernels take the same parameters; a weight's gradient
+// has no bias.
 #include "accumulator.h"
 #include "conv_params.h"
+#define RESULT TYPE
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 
 #define TC 4
 #define T STYPE(TYPE)
@@ -40,19 +44,14 @@ INLINE Position position(long i, const long height, const long width) {
   return at;
 }
 
-// Loops over sums are unrolled: what a variable indexes is in memory on GPUs.
-INLINE void store_tile(acc_t sum[TC][TP], __global T *out, long channels, long width, long channel_stride,
-                       long column_stride) {
+// What exists of a tile: `channels` from `channel` on, `width` columns. Loops over sums are unrolled: what a
+// variable indexes is in memory on GPUs.
+INLINE void store_tile(acc_t sum[TC][TP], const Epilogue end, __global T *out, long channel, long channels,
+                       long width, long channel_stride, long column_stride) {
   UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TP; ++j)
     if (c < channels && j < width)
-      STORE(TYPE, out, c * channel_stride + j * column_stride, TO(TYPE, sum[c][j]));
-}
-
-INLINE void add_bias(acc_t sum[TC][TP], __global const T *bias, long channel, long left, long stride) {
-#if HAS_BIAS
-  UNROLL for (int c = 0; c < TC; ++c)
-    if (c < left) UNROLL for (int j = 0; j < TP; ++j) sum[c][j] += LOAD(TYPE, bias, (channel + c) * stride);
-#endif
+      STORE(TYPE, out, c * channel_stride + j * column_stride,
+            TO(TYPE, ended(sum[c][j], channel + c, 0, end)));
 }
 
 // Adds source * weight of one tap for all `channels`. Only columns whose `ok` is set are read.
@@ -107,11 +106,10 @@ __kernel void forward(__global const void *big_base, ulong big_offset, __global 
         }
       }
     }
-    add_bias(sum, AT_CONST(TYPE, bias_base, bias_offset), channel, left, p.bias_stride);
-    store_tile(sum,
+    store_tile(sum, epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride),
                AT(TYPE, small_base, small_offset) + n * p.small_strides[0] + channel * p.small_strides[1] +
                    at.z * p.small_strides[2] + at.y * p.small_strides[3] + at.x * p.small_strides[4],
-               left, p.out[2] - at.x, p.small_strides[1], p.small_strides[4]);
+               channel, left, p.out[2] - at.x, p.small_strides[1], p.small_strides[4]);
   }
 }
 
@@ -163,11 +161,10 @@ __kernel void data(__global void *big_base, ulong big_offset, __global const voi
         }
       }
     }
-    add_bias(sum, AT_CONST(TYPE, bias_base, bias_offset), channel, left, p.bias_stride);
-    store_tile(sum,
+    store_tile(sum, epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride),
                AT(TYPE, big_base, big_offset) + n * p.big_strides[0] + channel * p.big_strides[1] +
                    at.z * p.big_strides[2] + at.y * p.big_strides[3] + at.x * p.big_strides[4],
-               left, p.in[2] - at.x, p.big_strides[1], p.big_strides[4]);
+               channel, left, p.in[2] - at.x, p.big_strides[1], p.big_strides[4]);
   }
 }
 

@@ -6,10 +6,12 @@
 // the channels are what is called taps here, and its columns what is called channels.
 // Defines: TYPE; BM, TM (64 and 8, 128 and 8, 128 and 16); RAGGED (1: the source's channels are no multiple
 // of BK); ALONG_WINDOW; SOURCE_LAST (1: the channels of a pixel are neighbours, and vectors of four of them
-// may be loaded); TARGET (0: any strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS;
-// PIECES (1: a group sums a piece of the terms, in float; else the groups' last index is the phase).
+// may be loaded); TARGET (0: any strides, 1: four pixels may be stored at once, 2: four channels); ADD_SELF
+// (1: there is a bias); PIECES (1: a group sums a piece of the terms, in float; else the groups' last index
+// is the phase).
 #include "conv_implicit_params.h"
-#include "types.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #define VEC 4
 #include "element_vectors.h"
 #define TN 8
@@ -153,16 +155,13 @@ INLINE void store_step(const Loader *l, const Step *step, __local float A[BK][BM
 #endif
 }
 
-#if HAS_BIAS
-INLINE void add_bias(float acc[TM][TN], int m0, ItemTile at, __global const STYPE(TYPE) *bias,
-                     const ConvImplicitParams p) {
+INLINE void end_results(float acc[TM][TN], int m0, ItemTile at, const Epilogue end,
+                        const ConvImplicitParams p) {
   UNROLL for (int i = 0; i < TM; ++i) {
     const long m = min((long)m0 + at.row + row_offset(i), (long)p.m - 1);
-    const float b = LOAD(TYPE, bias, m * p.bias_stride);
-    UNROLL for (int j = 0; j < TN; ++j) acc[i][j] += b;
+    UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = ended(acc[i][j], m, 0, end);
   }
 }
-#endif
 
 // Stores the results that exist, of the tile that begins at channel m0 and pixel n0.
 INLINE void store_results(float acc[TM][TN], int m0, int n0, ItemTile at, __global STYPE(RESULT) *target,
@@ -233,8 +232,8 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define A_LINE(b, k) As[b][k]
 #define B_LINE(b, k) Bs[b][k]
   ADD_STEPS(int, first, last, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, at, acc)
-#if HAS_BIAS
-  add_bias(acc, m0, at, AT_CONST(TYPE, bias_base, bias_offset), p);
+#if !PIECES
+  end_results(acc, m0, at, epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride), p);
 #endif
   store_results(acc, m0, n0, at,
                 AT(RESULT, target_base, target_offset) + (PIECES ? get_group_id(2) * p.piece : phase.target),

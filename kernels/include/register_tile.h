@@ -24,24 +24,30 @@
 // One element, as it is in memory.
 typedef float raw1_f32;
 typedef ushort raw1_f16, raw1_bf16;
+typedef char raw1_i8;
 INLINE float unpack1_f32(float v) { return v; }
 INLINE float unpack1_f16(ushort v) { return vload_half(0, (const half *)&v); }
 INLINE float unpack1_bf16(ushort v) { return as_float((uint)v << 16); }
+INLINE float unpack1_i8(char v) { return v; }
 // Two neighbours in memory at a multiple of two.
 typedef float2 raw2_f32;
 typedef uint raw2_f16, raw2_bf16;
+typedef ushort raw2_i8;
 INLINE float2 unpack2_f32(float2 v) { return v; }
 INLINE float2 unpack2_f16(uint v) { return vload_half2(0, (const half *)&v); }
 INLINE float2 unpack2_bf16(uint v) { return as_float2((uint2)(v << 16, v & 0xffff0000u)); }
+INLINE float2 unpack2_i8(ushort v) { return convert_float2(as_char2(v)); }
 // Four neighbours in memory at a multiple of four: one load, which vload4 of 16-bit types is not, as it
 // promises no such place.
 typedef float4 raw4_f32;
 typedef uint2 raw4_f16, raw4_bf16;
+typedef uint raw4_i8;
 INLINE float4 unpack4_f32(float4 v) { return v; }
 INLINE float4 unpack4_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
 INLINE float4 unpack4_bf16(uint2 v) {
   return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
 }
+INLINE float4 unpack4_i8(uint v) { return convert_float4(as_char4(v)); }
 // v[4 / W], units of W elements of type A as they are in memory, as float4.
 #define RAW(W, A) RAW_OF(W, A)
 #define RAW_OF(W, A) raw##W##_##A
