@@ -2,6 +2,7 @@
 is."""
 
 import functools
+import gc
 import os
 import subprocess
 import sys
@@ -9,8 +10,19 @@ import tempfile
 import unittest
 from typing import IO
 
+# Every recording begins with a collection, which takes 0.2 s of what torch's import has made.
+gc.collect()
+gc.freeze()
+
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
+
+
+def some(count: int) -> int:
+    """Of random cases, which all are worth a try: how many each run has time for."""
+    return count if THOROUGH else count // 3
+
+
 # A class of tests of what PyTorch makes of several operators, each of which has tests of its own.
 of_operators = unittest.skipIf(IS_GPU_STYLE and not THOROUGH, "its operators are tested")
 

@@ -56,9 +56,11 @@ class Case(unittest.TestCase):
 
 
 class Elsewhere:
-    """A mixin of a test case: runs its file once more as GPUs with discrete memory would."""
+    """A mixin of a test case: runs its file once more as GPUs would."""
+
+    CAPS = ""
 
     @unittest.skipIf(IS_GPU_STYLE, "this is it")
-    def test_with_a_launch_thread_and_structures_in_memory(self) -> None:
-        settings = {"OCLTENSOR_LAUNCH_THREAD": "1", "OCLTENSOR_CAPS": "structs_by_value=0"}
-        run_again(self, OCLTENSOR_KERNEL_STYLE="gpu", **settings)
+    def test_with_a_launch_thread(self) -> None:
+        caps = {"OCLTENSOR_CAPS": self.CAPS} if self.CAPS else {}
+        run_again(self, OCLTENSOR_KERNEL_STYLE="gpu", OCLTENSOR_LAUNCH_THREAD="1", **caps)

@@ -14,6 +14,8 @@ from torch.nn import functional
 
 
 class Replays(Elsewhere, Case):
+    CAPS = "structs_by_value=0"  # as GPUs with discrete memory
+
     def test_nothing_runs_before_the_replay(self) -> None:
         x, y = torch.ones(4, device="ocl"), torch.zeros(4, device="ocl")
         (x + 1).add_(y)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch_ocl  # noqa: F401
-from gpu_style import InGpuStyle
+from gpu_style import InGpuStyle, some
 
 pad = torch.nn.functional.pad
 aten = torch.ops.aten
@@ -104,7 +104,7 @@ class Pads(InGpuStyle, unittest.TestCase):
 
     def test_every_type(self) -> None:
         """Bits are moved, so results are equal. One launch each."""
-        for case in cases(120, FLOATING + COMPLEX + INTEGERS):
+        for case in cases(some(120), FLOATING + COMPLEX + INTEGERS):
             with self.subTest(**case):
                 self.check_forward(**case)
 
@@ -119,7 +119,7 @@ class Pads(InGpuStyle, unittest.TestCase):
         self.assertEqual(launches(lambda: pad(here, padding, mode)), 1)
 
     def test_gradients(self) -> None:
-        for case in cases(120, FLOATING + COMPLEX):
+        for case in cases(some(120), FLOATING + COMPLEX):
             with self.subTest(**case):
                 self.check_gradient(**case)
 
@@ -146,7 +146,7 @@ class Pads(InGpuStyle, unittest.TestCase):
 
     def test_as_on_the_cpu(self) -> None:
         """Also strides, of images in both formats."""
-        for case in cases(60, (torch.float32, torch.float64)):
+        for case in cases(some(60), (torch.float32, torch.float64)):
             with self.subTest(**case):
                 self.check_cpu(**case)
 
