@@ -2,17 +2,12 @@
 is."""
 
 import functools
-import gc
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from typing import IO
-
-# Every recording begins with a collection, which takes 0.2 s of what torch's import has made.
-gc.collect()
-gc.freeze()
 
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
@@ -21,6 +16,12 @@ THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
 def some(count: int) -> int:
     """Of random cases, which all are worth a try: how many each run has time for."""
     return count if THOROUGH else count // 3
+
+
+def of_style(types: tuple) -> tuple:
+    """Of types whose kernels are the same but for what they load and store: in the style of GPUs,
+    which compiles all of them once more, the last one stands for the others."""
+    return types if THOROUGH or not IS_GPU_STYLE else types[-1:]
 
 
 # A class of tests of what PyTorch makes of several operators, each of which has tests of its own.
@@ -49,13 +50,16 @@ def environment(optimised: bool) -> dict[str, str]:
     return os.environ | changed
 
 
-def run_again(case: unittest.TestCase, **settings: str) -> None:
-    """Runs the file that defines a test case once more, with these environment variables."""
+def run_again(case: unittest.TestCase, *only: str, **settings: str) -> None:
+    """Runs the file that defines a test case once more, with these environment variables: all of
+    its tests, or those whose names have one of these words in them."""
     file = sys.modules[type(case).__module__].__file__
-    run = subprocess.run(
-        [sys.executable, file], env=os.environ | settings, capture_output=True, text=True
-    )
+    names = [word for name in only for word in ("-k", name)]
+    command = [sys.executable, file, "-v", *names]
+    run = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
     case.assertEqual(run.returncode, 0, run.stderr)
+    for name in only:  # no test of the name would be no failure
+        case.assertRegex(run.stderr, rf"test_\w*{name}\w* .*")
 
 
 class InGpuStyle:

@@ -9,12 +9,18 @@ from collections.abc import Callable
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from gpu_style import IS_GPU_STYLE, THOROUGH, run_again
 from graph_case import Block, Case, Elsewhere, Work, mlp, recorded
 from torch.nn import functional
 
 
 class Replays(Elsewhere, Case):
-    CAPS = "structs_by_value=0"  # as GPUs with discrete memory
+    @unittest.skipIf(IS_GPU_STYLE or THOROUGH, "all of them run so")
+    def test_with_structures_in_memory(self) -> None:
+        """As GPUs with discrete memory have them: what a launch reads is part of the graph."""
+        names = ("new_inputs", "steps_of_training", "any_stream", "custom_kernels")
+        settings = {"OCLTENSOR_LAUNCH_THREAD": "1", "OCLTENSOR_CAPS": "structs_by_value=0"}
+        run_again(self, *names, OCLTENSOR_KERNEL_STYLE="gpu", **settings)
 
     def test_nothing_runs_before_the_replay(self) -> None:
         x, y = torch.ones(4, device="ocl"), torch.zeros(4, device="ocl")

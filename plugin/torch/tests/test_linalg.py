@@ -8,10 +8,13 @@ import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from spectral_case import EPS, TYPES
 
-SIZES = (0, 1, 2, 7, 16, 33, 64, 100, 257) if gpu_style.THOROUGH else (0, 1, 7, 33, 64, 257)
+SIZES = (0, 1, 2, 7, 16, 33, 64, 100, 257)
 # QR of complex matrices of more than 64 rows ends otherwise in MKL, whose last diagonal element is
 # not real, as LAPACK's and ours are.
 COMPLEX_SIZES = (1, 7, 33, 64)
+if not gpu_style.THOROUGH:
+    SIZES = (0, 7, 64, 257) if gpu_style.IS_GPU_STYLE else (0, 1, 7, 33, 64, 257)
+    COMPLEX_SIZES = (1, 33) if gpu_style.IS_GPU_STYLE else COMPLEX_SIZES
 LINALG = torch.linalg
 
 

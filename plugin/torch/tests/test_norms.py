@@ -6,7 +6,7 @@ import unittest
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from gpu_style import InGpuStyle
+from gpu_style import InGpuStyle, of_style
 from torch.nn import functional as F
 
 ELEMENTS = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
@@ -82,8 +82,7 @@ class Norms(InGpuStyle, unittest.TestCase):
         for dtype, eps in (
             (torch.float32, 2**-24),
             (torch.float64, 2**-53),
-            (torch.bfloat16, 2**-9),
-            (torch.float16, 2**-11),
+            *of_style(((torch.float16, 2**-11), (torch.bfloat16, 2**-9))),
         ):
             for i, shape in enumerate(shapes):
                 if dtype != torch.float32 and i not in (1, 4, 7):

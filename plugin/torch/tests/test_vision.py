@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch_ocl  # noqa: F401
-from gpu_style import IS_GPU_STYLE, InGpuStyle
+from gpu_style import IS_GPU_STYLE, InGpuStyle, of_style
 
 ORACLE = pathlib.Path(__file__).resolve().parents[3] / "tests/oracle"
 sys.path.insert(0, str(ORACLE))
@@ -18,7 +18,7 @@ import torchvision_library  # noqa: E402
 VISION = torchvision_library.load()
 Tensor = torch.Tensor
 NUMBERS = torch.float64, torch.float32
-HALVES = torch.float16, torch.bfloat16
+HALVES = of_style((torch.float16, torch.bfloat16))
 # Averages and sums of some dozens of products below 4 in another order; interpolated numbers keep
 # the rounding of coordinates up to 30.
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}

@@ -1,6 +1,6 @@
 // The OpenCL entry points, loaded from libOpenCL.so.1 on first use: linking or loading the plugin
-// touches no driver. The C API alone; who owns objects, or asks them, includes clhpp.h. No other
-// header of the project includes CL/*.
+// touches no driver. The C API alone; who owns objects, or asks them, includes clhpp.h. No
+// header but these two includes CL/*.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
