@@ -1,5 +1,5 @@
-// Kernel text for drivers that take no structures by value: no kernel may hide one in a macro,
-// where structures_in_memory() does not see it.
+// Texts of programs: no kernel may hide a structure in a macro, where structures_in_memory() does
+// not see it; and the lines of users' texts that compilers' logs name.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "kernel_sources.h"
+#include "runtime/program/compiler_log.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -43,6 +44,24 @@ TEST(StructuresInMemory, AreSeenInEveryKernelsHead) {
     }
   }
   EXPECT_GT(kernels, 100U);
+}
+
+TEST(LineInQuestion, IsTheUsersOwn) {
+  const std::string plain = "first\nsecond\nthird\n";
+  EXPECT_EQ(line_in_question("/tmp/a.cl:2:5: error: no", plain), "line 2: second");
+  EXPECT_EQ(line_in_question("it failed\n<kernel>:3: error: no", plain), "line 3: third");
+  EXPECT_EQ(line_in_question("a.cl:4:1: error: at the end", plain), "");
+  EXPECT_EQ(line_in_question("an error without a place", plain), "");
+  const std::string with_header =
+      "#define STYLE 1\n#line 1 \"the kernel source\"\n#line 1 \"types.h\"\nof a header\n"
+      "its second\n#line 2 \"the kernel source\"\nsecond\nthird\n";
+  const std::string obeyed = "the kernel source:3:5: error: no",
+                    counted = "<kernel>:8:5: error: no";
+  EXPECT_EQ(line_in_question(obeyed, with_header), "line 3: third");
+  EXPECT_EQ(line_in_question("error: the kernel source:3:5: no", with_header), "line 3: third");
+  EXPECT_EQ(line_in_question(counted, with_header), "line 3: third") << "#line is not obeyed";
+  EXPECT_EQ(line_in_question("types.h:2:5: error: no", with_header), "");
+  EXPECT_EQ(line_in_question("<kernel>:5:5: error: no", with_header), "");
 }
 
 }  // namespace

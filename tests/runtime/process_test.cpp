@@ -16,12 +16,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// For what OCL_ICD_VENDORS says to be all.
+const std::string kNoOthers = "OCL_ICD_FILENAMES= ";
+
 TEST(Process, NoPlatformIsAReasonNotAnAbort) {
-  const Outcome o = probe("reason", "OCL_ICD_VENDORS=/nonexistent/");
+  const Outcome o = probe("reason", kNoOthers + "OCL_ICD_VENDORS=/nonexistent/");
   EXPECT_EQ(o.code, 0) << o.text;
   EXPECT_THAT(o.text, HasSubstr("devices 0"));
   EXPECT_THAT(o.text, HasSubstr("no OpenCL platform is installed"));
-  const Outcome used = probe("add", "OCL_ICD_VENDORS=/nonexistent/");
+  const Outcome used = probe("add", kNoOthers + "OCL_ICD_VENDORS=/nonexistent/");
   EXPECT_EQ(used.code, 3) << used.text;
   EXPECT_THAT(used.text, HasSubstr("no OpenCL platform"));
 }
@@ -29,7 +32,7 @@ TEST(Process, NoPlatformIsAReasonNotAnAbort) {
 TEST(Process, BadDriverFileIsAReason) {
   Folder f;
   std::ofstream(f.path() + "/bad.icd") << "/nonexistent/libdriver.so\n";
-  const Outcome o = probe("add", "OCL_ICD_VENDORS=" + f.path());
+  const Outcome o = probe("add", kNoOthers + "OCL_ICD_VENDORS=" + f.path());
   EXPECT_EQ(o.code, 3) << o.text;
   EXPECT_THAT(o.text,
               HasSubstr("/bad.icd' names '/nonexistent/libdriver.so', which does not load"));
@@ -42,16 +45,16 @@ TEST(Process, ADriverThatTwoFilesNameIsOneDevice) {
   if (!fs::exists(file)) GTEST_SKIP() << file << " is not here";
   Folder f;
   fs::copy_file(file, f.path() + "/a.icd");
-  const Outcome one = probe("devices", "OCL_ICD_VENDORS=" + f.path());
+  const Outcome one = probe("devices", kNoOthers + "OCL_ICD_VENDORS=" + f.path());
   EXPECT_THAT(one.text, HasSubstr("devices 1\n"));
   EXPECT_THAT(one.text, Not(HasSubstr("once more")));
   fs::copy_file(file, f.path() + "/b.icd");
-  const Outcome two = probe("devices", "OCL_ICD_VENDORS=" + f.path());
+  const Outcome two = probe("devices", kNoOthers + "OCL_ICD_VENDORS=" + f.path());
   EXPECT_THAT(two.text, HasSubstr("devices 1\n"));
   EXPECT_THAT(two.text, HasSubstr("once more: two *.icd files name its driver, one can go"));
   // Two devices of one driver, alike in all but their handles, are two.
   const Outcome equal =
-      probe("devices", "POCL_DEVICES='pthread pthread' OCL_ICD_VENDORS=" + f.path());
+      probe("devices", kNoOthers + "POCL_DEVICES='pthread pthread' OCL_ICD_VENDORS=" + f.path());
   EXPECT_THAT(equal.text, HasSubstr("devices 2\n"));
 }
 

@@ -70,7 +70,8 @@ class Recorder:
 
 
 class SecondCalls:
-    """In the child, a pytest plugin: each test that passes runs once more, and is timed then."""
+    """In the child, a pytest plugin: each test that passes runs twice more; the shorter time is
+    kept, as what a library does anew at each call shows in both, a busy machine in one."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -83,12 +84,14 @@ class SecondCalls:
         with contextlib.suppress(Exception):  # of a test that cannot be called twice
             if self.device == "ocl":
                 torch.get_device_module("ocl").synchronize()  # what is compiled for the first call
-            begin = time.perf_counter()
-            pyfuncitem.obj(**arguments)
-            if self.device == "ocl":
-                torch.get_device_module("ocl").synchronize()
-            taken = round((time.perf_counter() - begin) * 1e6)
-            pyfuncitem.user_properties.append((SECOND, taken))
+            times = []
+            for _ in range(2):
+                begin = time.perf_counter()
+                pyfuncitem.obj(**arguments)
+                if self.device == "ocl":
+                    torch.get_device_module("ocl").synchronize()
+                times.append(time.perf_counter() - begin)
+            pyfuncitem.user_properties.append((SECOND, round(min(times) * 1e6)))
         return True
 
 
@@ -323,7 +326,7 @@ def parser(suite: Suite) -> argparse.ArgumentParser:
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--list", action="store_true", help="print every failure of each device")
     p.add_argument("--by-part", action="store_true", help="add a table with a row for each file")
-    p.add_argument("--second-calls", action="store_true", help="run each test twice, time that")
+    p.add_argument("--second-calls", action="store_true", help="run each test again, time that")
     p.add_argument("--out", type=pathlib.Path, help="write the table there, too")
     p.add_argument(
         "--json", type=pathlib.Path, help="write every test's result there, part by part"

@@ -2,22 +2,27 @@
 disables, runs on the CPU when the fallback is on.
 
 usage: fallbacks.py [--only REGEX] [--samples N] [--timeout S] [--without float64|operations]
+                    [--jobs N] [--log FILE]
 
 float64: all of op_db's float64 samples, results and gradients, on a device without float64
 (OCLTENSOR_FLOAT64=0). operations: of each entry's float32 samples (another type's where it has no
 float32) the operators of the device that they call, forward and backward, disabled in turn. Either
 part prints a table: pairs of an entry and what it has to do without, moved to the CPU and right,
 right on the device all the same (another operator did it), refused with a reason, wrong. What is
-refused without saying why not, wrong or a crash makes the exit status 1.
+refused without saying why not, wrong or a crash makes the exit status 1. Entries that took longer
+than --timeout keep what they had answered, and are named. With --log each entry's answers are added
+to a file, a line of JSON each; entries that it has are not asked again, so a sweep can go on later.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import itertools
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -27,7 +32,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-STATES = ("moved", "right on ocl", "refused", "no reference", "wrong", "crashed")
 # What a refusal has to say: why the CPU cannot do it instead.
 WHY = re.compile("cannot run on the CPU instead, because|cannot be disabled|autocast")
 
@@ -149,7 +153,7 @@ def by_name() -> dict[str, Any]:
 
 
 def work(without: str, most: int) -> None:
-    """A worker: names come in, a line with all answers of the entry goes out."""
+    """A worker: names come in, a line for each answer of the entry goes out, then an empty one."""
     import torch
     import torch_ocl  # noqa: F401  registers the device
 
@@ -157,22 +161,28 @@ def work(without: str, most: int) -> None:
     torch.ones(1, device="ocl").sum().item()
     print("ready", flush=True)
     for line in sys.stdin:
-        answer = list(answers(entries[line.strip()], without, most))
-        print("answer " + json.dumps(answer), flush=True)
+        for answer in answers(entries[line.strip()], without, most):
+            print("answer " + json.dumps(answer), flush=True)
+        print("answer null", flush=True)
 
 
 class Worker:
-    def __init__(self, without: str, most: int) -> None:
+    def __init__(self, without: str, options: argparse.Namespace) -> None:
+        self.without, self.options = without, options
+        self.start()
+
+    def start(self) -> None:
         env = dict(
             os.environ,
             OCLTENSOR_ENABLE_FALLBACK="1",
             OCLTENSOR_LOG_LEVEL="error",
             OMP_NUM_THREADS="1",
         )
-        if without == "float64":
+        if self.without == "float64":
             env["OCLTENSOR_FLOAT64"] = "0"
+        command = [sys.executable, "-W", "ignore", __file__, "--work", self.without]
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", __file__, "--work", without, "--samples", str(most)],
+            [*command, "--samples", str(self.options.samples)],
             env=env,
             text=True,
             stdin=subprocess.PIPE,
@@ -182,20 +192,35 @@ class Worker:
         if self.process.stdout.readline() != "ready\n":
             raise SystemExit("the device ocl cannot be used")
 
-    def ask(self, name: str, timeout: float) -> list[list[str]]:
-        timer = threading.Timer(timeout, self.process.kill)
+    def ask(self, name: str) -> list[list[str]]:
+        """All answers of an entry; where the process ended, the last one says how."""
+        late: list[bool] = []
+
+        def stop() -> None:
+            late.append(True)
+            self.process.kill()
+
+        timer = threading.Timer(self.options.timeout, stop)
         timer.start()
+        found: list[list[str]] = []
         try:
             self.process.stdin.write(name + "\n")
             self.process.stdin.flush()
             for line in self.process.stdout:  # operators may print
                 if line.startswith("answer "):
-                    return json.loads(line[7:])
+                    answer = json.loads(line[7:])
+                    if answer is None:
+                        return found
+                    found.append(answer)
         except BrokenPipeError:
             pass
         finally:
             timer.cancel()
-        return [["all", "crashed", f"the process ended: {self.process.wait()}"]]
+        ended = self.process.wait()
+        self.start()
+        if late:
+            return [*found, ["the rest", "not ended", f"more than {self.options.timeout:g} s"]]
+        return [*found, ["all", "crashed", f"the process ended: {ended}"]]
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -203,27 +228,69 @@ class Worker:
 
 
 # The worse of two outcomes of one pair stays.
-ORDER = ("no reference", "right on ocl", "moved", "refused", "wrong", "crashed")
+ORDER = ("no reference", "right on ocl", "moved", "refused", "not ended", "wrong", "crashed")
 
 
-def sweep(without: str, names: list[str], options: argparse.Namespace) -> int:
+class Log:
+    """The answers of entries, in a file where one is given: lines [part, entry, answers]."""
+
+    def __init__(self, path: str | None) -> None:
+        self.answers: dict[tuple[str, str], list[list[str]]] = {}
+        self.lock = threading.Lock()
+        self.file = open(path, "a+") if path else None  # noqa: SIM115  open while the sweep lasts
+        if self.file:
+            self.file.seek(0)
+            for line in self.file:
+                without, name, answers = json.loads(line)
+                self.answers[without, name] = answers
+
+    def add(self, without: str, name: str, answers: list[list[str]]) -> None:
+        with self.lock:
+            self.answers[without, name] = answers
+            if self.file:
+                print(json.dumps([without, name, answers]), file=self.file, flush=True)
+
+
+def ask_all(without: str, names: list[str], log: Log, options: argparse.Namespace) -> None:
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    left = [name for name in names if (without, name) not in log.answers]
+    for name in left:
+        waiting.put(name)
+
+    def serve() -> None:
+        worker = Worker(without, options)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                name = waiting.get_nowait()
+                log.add(without, name, worker.ask(name))
+                done = len(left) - waiting.qsize()
+                if sys.stderr.isatty() or done % 50 == 0:
+                    end = "\r" if sys.stderr.isatty() else "\n"
+                    print(f"\033[K{done}/{len(left)} {name}", end=end, file=sys.stderr, flush=True)
+        worker.close()
+
+    threads = [threading.Thread(target=serve) for _ in range(min(options.jobs, len(left)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def sweep(without: str, names: list[str], log: Log, options: argparse.Namespace) -> int:
+    ask_all(without, names, log, options)
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
-    worker = Worker(without, options.samples)
     for name in names:
-        for what, state, reason in worker.ask(name, options.timeout):
+        for what, state, reason in log.answers.get((without, name), []):
             before = pairs.get((name, what), (ORDER[0], ""))
             pairs[name, what] = max(before, (state, reason), key=lambda r: ORDER.index(r[0]))
-        if worker.process.poll() is not None:
-            worker = Worker(without, options.samples)
-    worker.close()
     counts = collections.Counter(state for state, _ in pairs.values())
     entries = len({name for name, _ in pairs})
     print(
         f"without {without}: {entries} entries, {len(pairs)} pairs: "
-        + ", ".join(f"{s} {counts[s]}" for s in STATES)
+        + ", ".join(f"{s} {counts[s]}" for s in ORDER)
     )
     for (name, what), (state, reason) in sorted(pairs.items()):
-        if state in ("refused", "wrong", "crashed"):
+        if state in ("refused", "not ended", "wrong", "crashed"):
             print(f"  {state:8} {name}, without {what}: {reason}")
     return counts["wrong"] + counts["crashed"]
 
@@ -236,6 +303,8 @@ def main() -> int:
     p.add_argument("--samples", type=int, default=100000, help="at most so many of an entry")
     p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")
     p.add_argument("--without", choices=("float64", "operations"), help="one of the two parts")
+    p.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    p.add_argument("--log", help="a file of answers, which a later sweep goes on with")
     p.add_argument("--work", help=argparse.SUPPRESS)
     options = p.parse_args()
     if options.work:
@@ -259,7 +328,8 @@ def main() -> int:
     ).stdout
     names = [n for n in json.loads(text.splitlines()[-1]) if re.search(options.only, n)]
     parts = [options.without] if options.without else ["float64", "operations"]
-    bad = sum(sweep(without, names, options) for without in parts)
+    log = Log(options.log)
+    bad = sum(sweep(without, names, log, options) for without in parts)
     return 1 if bad or not names else 0
 
 

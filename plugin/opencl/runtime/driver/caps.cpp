@@ -1,6 +1,8 @@
 // Lowers a device's capabilities, and refuses launches that the lowered device would refuse.
 #include "caps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <variant>
@@ -82,7 +84,7 @@ std::string without_hidden(const Capabilities& caps, const std::string& source) 
   std::string lines;
   for (const char* extension : caps.hidden)
     if (source.find(extension) != std::string::npos) lines += fmt::format("#undef {}\n", extension);
-  return lines.empty() ? source : lines + "#line 1\n" + source;
+  return lines.empty() ? source : fmt::format("{}#line 1 \"{}\"\n{}", lines, kGivenText, source);
 }
 
 namespace {

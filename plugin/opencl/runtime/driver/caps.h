@@ -12,6 +12,9 @@ namespace ocltensor::opencl {
 // Throws Error(TB_E_INVALID) for a limit above what the device has.
 void apply_caps(Capabilities& caps);
 
+// The name by which #line directives call a text that a user or a generator wrote.
+constexpr const char* kGivenText = "the kernel source";
+
 // A program that does not see the extensions that were taken away: the same text, if it names none.
 std::string without_hidden(const Capabilities& caps, const std::string& source);
 

@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "compiler_log.h"
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_requests.h"
@@ -161,7 +162,14 @@ cl::Program ProgramCache::build_kernels(const ProgramText& text) {
                        what, error.what());
     }
   }
-  return build(text.source, text.options, what);
+  try {
+    return build(text.source, text.options, what);
+  } catch (const Error& error) {
+    if (error.status() != TB_E_COMPILE || text.origin == TextOrigin::Plugin) throw;
+    const std::string line = line_in_question(error.what(), text.source);
+    if (line.empty()) throw;
+    throw Error(TB_E_COMPILE, 0, fmt::format("{}\n{}", line, error.what()), error.native());
+  }
 }
 
 cl::Program ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
@@ -285,39 +293,6 @@ cl::Program ProgramCache::load_or_build(const disk_cache::Key& key, const Progra
   parameters = asked(text, program());
   save(key, text, program(), parameters);
   return program;
-}
-
-// What the plugin's headers and kernels are told of the device, so that launchers need not.
-std::string ProgramCache::prefix() const {
-  std::string lines =
-      caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
-  if (caps_.steps_at_once < kAllSteps)
-    lines += fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
-  if (!caps_.indexed_structures) lines += "#define COPIES_STRUCTURES 1\n";
-  return lines;
-}
-
-ProgramText ProgramCache::text_of(const Source& source, const Defines& defines) const {
-  const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
-  const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
-  ProgramText text{source.path, defines.line(),
-                   without_hidden(caps_, outline + prefix() + defines.source() + expand(source)),
-                   caps_.build_options, TextOrigin::Plugin};
-  // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
-  if (config::get_bool(config::Knob::FastMath))
-    text.options += " -cl-fast-relaxed-math";
-  else if (caps_.exact_division)
-    text.options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  if (!caps_.structs_by_value) text.source = structures_in_memory(text.source);
-  return text;
-}
-
-ProgramText ProgramCache::text_of(const std::string& given, const std::string& options) const {
-  const GivenText text = expand_given(given, prefix());
-  const bool has_files = text.includes_files || options.find("-include") != std::string::npos;
-  return {"the kernel source", options, without_hidden(caps_, text.source),
-          caps_.build_options + " -cl-kernel-arg-info" + (options.empty() ? "" : " ") + options,
-          has_files ? TextOrigin::WithFiles : TextOrigin::Given};
 }
 
 void ProgramCache::warm_up() {

@@ -1,6 +1,8 @@
 // Expands #include lines of kernel sources.
 #include "source.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <regex>
 #include <set>
@@ -9,6 +11,7 @@
 #include "base/config.h"
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
+#include "runtime/driver/caps.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -88,14 +91,15 @@ GivenText expand_given(const std::string& source, const std::string& prefix) {
     const std::string_view name = included(line);
     if (name.starts_with(kOurs)) {
       append(header(name.substr(kOurs.size()), fmt::format("line {}", number)), seen, text.source);
-      text.source += fmt::format("#line {} \"the kernel source\"\n", number + 1);
+      text.source += fmt::format("#line {} \"{}\"\n", number + 1, kGivenText);
       continue;
     }
     text.includes_files = text.includes_files || is_include(line);
     text.source += line + "\n";
   }
   // As it is, for what has nothing of ours: its lines and columns are the user's.
-  text.source = seen.empty() ? source : prefix + "#line 1 \"the kernel source\"\n" + text.source;
+  text.source =
+      seen.empty() ? source : fmt::format("{}#line 1 \"{}\"\n{}", prefix, kGivenText, text.source);
   return text;
 }
 

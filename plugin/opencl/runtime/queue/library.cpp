@@ -2,7 +2,6 @@
 #include "library.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -24,28 +23,6 @@ const char* intern(const std::string& name) {
   static auto& names = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
   return names.insert(name).first->c_str();
-}
-
-// The line of the user's source that a compiler's log names first (":3:5: error" or ":3: error");
-// empty if none.
-std::string line_in_question(const std::string& log, const std::string& source) {
-  size_t at = log.find("error");
-  if (at == std::string::npos) return {};
-  const size_t line_start = log.rfind('\n', at) == std::string::npos ? 0 : log.rfind('\n', at) + 1;
-  const std::string head = log.substr(line_start, log.find('\n', at) - line_start);
-  for (size_t i = 0; i + 1 < head.size(); ++i) {
-    if (head[i] != ':' || !std::isdigit(static_cast<unsigned char>(head[i + 1]))) continue;
-    const unsigned long number = std::strtoul(head.c_str() + i + 1, nullptr, 10);
-    size_t begin = 0;
-    for (unsigned long n = 1; n < number && begin != std::string::npos; ++n) {
-      begin = source.find('\n', begin);
-      if (begin != std::string::npos) ++begin;
-    }
-    if (begin == std::string::npos || number == 0) return {};
-    return fmt::format("line {}: {}", number,
-                       source.substr(begin, source.find('\n', begin) - begin));
-  }
-  return {};
 }
 
 bool is_pointer(const tb_value& value) {
@@ -313,14 +290,8 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
 
 Library::Library(Device& device, const std::string& source, const std::string& options) {
   const uint64_t builds = build_counters().builds;
-  try {
-    program_ = device.programs().find(source, options);
-    (void)device.programs().get(*program_);
-  } catch (const Error& error) {
-    const std::string line = line_in_question(error.what(), source);
-    if (error.status() != TB_E_COMPILE || line.empty()) throw;
-    throw Error(TB_E_COMPILE, 0, fmt::format("{}\n{}", line, error.what()), error.native());
-  }
+  program_ = device.programs().find(source, options);
+  (void)device.programs().get(*program_);
   if (build_counters().builds != builds || !device.caps().loads_at_exit)
     LaunchThread::stop_all_at_exit();
   for (cl::Kernel& kernel : kernels_of(device.programs().get(*program_)))
