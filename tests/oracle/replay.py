@@ -316,10 +316,13 @@ def _csr_mm(
 def _product_of_type(add: Any, multiply: Any) -> Any:
     """The forms with ``out_dtype``, of which the CPU has none: on copies of that type."""
 
-    def run(*args: Any, beta: Any = 1, alpha: Any = 1) -> torch.Tensor:
-        *tensors, dtype = args
-        wide = [t.to(dtype) for t in tensors]
-        return multiply(*wide) if len(wide) == 2 else add(*wide, beta=beta, alpha=alpha)
+    def run(*args: Any) -> torch.Tensor:
+        place = next(i for i, arg in enumerate(args) if isinstance(arg, torch.dtype))
+        wide = [t.to(args[place]) for t in args[:place]]
+        if place == 2:
+            return multiply(*wide)
+        beta, alpha = args[place + 1 :]
+        return add(*wide, beta=beta, alpha=alpha)
 
     return run
 

@@ -94,7 +94,7 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   }
   if (added) {
     const Dims result = vector ? Dims{s.m} : shape(s.m, s.n);
-    const DType self_type = draw.rng.chance(0.5) ? dtype : result_type;
+    const DType self_type = result_type != dtype && draw.rng.chance(0.5) ? dtype : result_type;
     c.set("self",
           draw.tensor(self_type, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
     c.set("beta", factor(draw, dtype));
