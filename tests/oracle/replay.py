@@ -328,7 +328,9 @@ def _product_of_type(add: Any, multiply: Any) -> Any:
 
 
 def _scaled_mm(a: torch.Tensor, b: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    return (a.float() @ b.float() * scales.float() if a.itemsize < 8 else a @ b.to(a) * scales).to(a)
+    return (a.float() @ b.float() * scales.float() if a.itemsize < 8 else a @ b.to(a) * scales).to(
+        a
+    )
 
 
 def _grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:

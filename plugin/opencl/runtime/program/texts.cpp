@@ -1,4 +1,4 @@
-// What the compiler is given for a program: the plugin's kernels with their defines, or a given text.
+// What the compiler is given for a program: a kernel source with its defines, or a user's text.
 #include <fmt/format.h>
 
 #include "base/config.h"
