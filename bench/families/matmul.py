@@ -37,6 +37,23 @@ def int8_product(m: int, n: int, k: int, **more: Any) -> Row:
     )
 
 
+def int8_weight(m: int, n: int, k: int, dtype: str, **more: Any) -> Row:
+    """A weight [N, K] of int8, with a scale for each of the N results."""
+    return Row(
+        "matmul",
+        f"{m}x{n}x{k} nt {dtype} x int8, scaled",
+        "_ocl_scaled_mm.out",
+        [
+            Tensor((m, k), dtype),
+            Tensor((k, n), "int8", "index 128", transposed=True),
+            Tensor((n,), dtype),
+        ],
+        [Tensor((m, n), dtype)],
+        flops=2.0 * m * n * k,
+        **more,
+    )
+
+
 def rows(scale: Scale) -> list[Row]:
     squares = scale.pick((64, 128, 256, 512, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192))
     result = [product(n, n, n, group="matmul float32" if n >= 256 else "") for n in squares]
@@ -90,6 +107,11 @@ def rows(scale: Scale) -> list[Row]:
         for n in scale.pick((512, 1024), (1024, 2048, 4096))
     ]
     result += [int8_product(32, 4096, 4096, group="matmul int8")]
+    result += [
+        int8_weight(m, 4096, 4096, dtype, group="matmul int8 weight")
+        for m in (1, 16, 512)
+        for dtype in scale.pick(("float32",), ("float16", "bfloat16"))
+    ]
     m, n, k = scale.pick((512, 3072, 768), (4096, 3072, 768))
     bias = Row(
         "matmul",

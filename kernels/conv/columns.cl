@@ -4,9 +4,12 @@
 // on CPU drivers one work-item takes them all.
 // The numbers of positions and elements of one image fit 32 bits (columns.cpp declines more), because GPUs
 // divide 32-bit integers several times faster.
-// Defines: TYPE (of the map), FLOATING; COLUMNS (type of the columns); HAS_BIAS.
+// Defines: TYPE (of the map), FLOATING; COLUMNS (type of the columns); ADD_SELF (1: there is a bias).
 #include "accumulator.h"
 #include "conv_params.h"
+#define RESULT TYPE
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 
 // a / b, by multiplication with 1 / b where that is exact: the product's error is below half of 1 / b.
 INLINE int quotient(int a, int b, float inverse) {
@@ -59,6 +62,7 @@ __kernel void from_columns(__global void *big_base, ulong big_offset, __global c
                                            (n * (long)get_global_size(1) + c) * taps * positions;
   __global STYPE(TYPE) *big =
       AT(TYPE, big_base, big_offset) + (first_image + n) * p.big_strides[0] + c * p.big_strides[1];
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
   const int step = get_global_size(0);
   for (int i = get_global_id(0); i < elements; i += step) {
     const int line = i / in_x, iz = line / in_y, ix = i - line * in_x, iy = line - iz * in_y;
@@ -77,9 +81,7 @@ __kernel void from_columns(__global void *big_base, ulong big_offset, __global c
         }
       }
     }
-#if HAS_BIAS
-    sum += LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), c * p.bias_stride);
-#endif
-    STORE(TYPE, big, iz * p.big_strides[2] + iy * p.big_strides[3] + ix * p.big_strides[4], TO(TYPE, sum));
+    STORE(TYPE, big, iz * p.big_strides[2] + iy * p.big_strides[3] + ix * p.big_strides[4],
+          TO(TYPE, ended(sum, c, 0, end)));
   }
 }

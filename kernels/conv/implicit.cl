@@ -6,10 +6,12 @@
 // the channels are what is called taps here, and its columns what is called channels.
 // Defines: TYPE; BM, TM (64 and 8, 128 and 8, 128 and 16); RAGGED (1: the source's channels are no multiple
 // of BK); ALONG_WINDOW; SOURCE_LAST (1: the channels of a pixel are neighbours, and vectors of four of them
-// may be loaded); TARGET (0: any strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS;
-// PIECES (1: a group sums a piece of the terms, in float; else the groups' last index is the phase).
+// may be loaded); TARGET (0: any strides, 1: four pixels may be stored at once, 2: four channels); ADD_SELF
+// (1: there is a bias); PIECES (1: a group sums a piece of the terms, in float; else the groups' last index
+// is the phase).
 #include "conv_implicit_params.h"
-#include "types.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #define VEC 4
 #include "element_vectors.h"
 #define TN 8
@@ -28,145 +30,161 @@
 #endif
 typedef CAT(raw1_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
+#define AT_RAW(base, offset) ((__global const raw *)((__global const char *)(base) + (offset)))
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
-                       ulong source_offset, __global const void *weight_base, ulong weight_offset,
-                       __global const void *bias_base, ulong bias_offset, const ConvImplicitParams p) {
-  __local float As[2][BK][BM] __attribute__((aligned(16)));
-  __local float Bs[2][BK][BN] __attribute__((aligned(16)));
-  const int t = get_local_id(0), m0 = (int)get_group_id(1) * BM;
-  // Chosen without an index, for which many compilers copy all of `p` to each work-item's memory.
-  ConvPhase phase = p.phases[0];
-#if !PIECES
-  UNROLL for (int k = 1; k < CONV_PHASES; ++k) if (get_group_id(2) == k) phase = p.phases[k];
-#endif
-  const int n0 = (int)get_group_id(0) * BN, n_end = (int)phase.pixels;
-  const int map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
-  const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
-  const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's channels: mrow + i * 4 * LY .. + 3
-  const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its pixels: ncol + j * 4 * LX .. + 3
+// What a work-item brings to local memory: of each step, weights of four channels of the target in LA lines,
+// and of one pixel's source the channels own .. own + LB - 1.
+typedef struct {
+  int pixel, own;                     // of the tile
+  int m, line;                        // the first of the channels of the target, and of the lines
+  int y0, x0;                         // where the pixel meets the window's first tap
+  __global const raw *image, *first;  // the pixel's image; the weights of tap 0
+  // The next step: its tap and channel.
+  int r, s, c;
+  // Its numbers. Pointers: with offsets NVIDIA takes 2 % longer. Intel's compiler (IGC 1.0.12504) does not
+  // survive them, but its devices have too few registers for these tiles, and are not given this kernel.
+  __global const raw *from, *packed;
+} Loader;
 
-  // The pixel of which this item brings channels own .. own + LB - 1 of each step, and the tap and channel of
-  // the next step.
-  const int bn = t % BN, own = t / BN * LB;
-  const int pixel = min(n0 + bn, n_end - 1), image = pixel / map_pixels, in_map = pixel - image * map_pixels;
-  const int y0 = in_map / row_pixels * (int)p.pixel_step[0] + (int)phase.first[0];
-  const int x0 = in_map % row_pixels * (int)p.pixel_step[1] + (int)phase.first[1];
-  __global const raw *source = (__global const raw *)((__global const char *)source_base + source_offset) +
-                               image * p.source_image;
-  const int channels = (int)p.padded_channels, blocks = channels / BK;
-  const int tap_columns = max((int)phase.taps[1], 1);
-  // Another phase may have more pixels: this group has nothing to do then.
-  const int all = n0 < n_end ? (int)(phase.taps[0] * phase.taps[1]) * blocks : 0;
-  const int first = PIECES ? (int)get_group_id(2) * (int)p.steps : 0;
-  const int last = PIECES ? min(first + (int)p.steps, all) : all;
-  int r = first / blocks / tap_columns, s = first / blocks % tap_columns, c = first % blocks * BK;
-  const int am = t % (BM / 4) * 4, ak = t / (BM / 4);
-  __global const raw *weight = (__global const raw *)((__global const char *)weight_base + weight_offset) +
-                               m0 + am + ak * p.padded_m;
-  // Pointers: with offsets NVIDIA takes 2 % longer. Intel's compiler (IGC 1.0.12504) does not survive
-  // them, but its devices have too few registers for these tiles, and are not given this kernel.
-  __global const raw *from = source, *packed = weight;
-  bool inside = false;
-#if ALONG_WINDOW
-  const int tap_step = (int)p.tap_step[1];
-  const long term_step = tap_step * p.source_column;
-#define PLACE                                                                                            \
-  const int y = y0 + r * (int)p.tap_step[0];                                                             \
-  inside = (uint)y < (uint)p.rows;                                                                       \
-  from = source + s * p.source_channel + (inside ? (long)y * p.source_row : 0) + x0 * p.source_column;
-#else
-  const long term_step = p.source_channel;
-#define PLACE                                                                                            \
-  const int y = y0 + r * (int)p.tap_step[0], x = x0 + s * (int)p.tap_step[1];                            \
-  inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;                                          \
-  from = source + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);
-#endif
-#define TAP                                                                                              \
-  {                                                                                                      \
-    PLACE                                                                                                \
-    from += (c + own) * term_step;                                                                       \
-    const long tap = phase.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
-    packed = weight + (tap * channels + c) * p.padded_m;                                                 \
-  }
-  raw4 ra[LA];
+// A step's numbers on their way, as they are in memory.
+typedef struct {
+  raw4 weights[LA];
 #if SOURCE_LAST
-  raw4 rb[LB / 4];
-#define LOAD_B \
-  UNROLL for (int i = 0; i < LB / 4; ++i) rb[i] = inside ? ((__global const raw4 *)from)[i] : (raw4)(0);
-#define STORE_B(b)                                                                  \
-  UNROLL for (int i = 0; i < LB / 4; ++i) {                                         \
-    const float4 v = CAT(unpack4_, TYPE)(rb[i]);                                    \
-    Bs[b][own + i * 4][bn] = v.x, Bs[b][own + i * 4 + 1][bn] = v.y;                 \
-    Bs[b][own + i * 4 + 2][bn] = v.z, Bs[b][own + i * 4 + 3][bn] = v.w;             \
-  }
+  raw4 source[LB / 4];
 #else
-  raw rb[LB];
+  raw source[LB];
+#endif
+} Step;
+
+// Elements of the source between two numbers of a step.
+INLINE long term_step(const ConvImplicitParams p) {
+  return ALONG_WINDOW ? (int)p.tap_step[1] * p.source_column : p.source_channel;
+}
+
+// The loader of a work-group's tile, which begins at pixel n0 and channel m0; its next step is `step`.
+INLINE Loader loader_of(int n0, int m0, int step, __global const raw *source, __global const raw *weight,
+                        const ConvPhase phase, const ConvImplicitParams p) {
+  const int t = get_local_id(0);
+  Loader l;
+  l.pixel = t % BN;
+  l.own = t / BN * LB;
+  l.m = t % (BM / 4) * 4;
+  l.line = t / (BM / 4);
+  const int pixel = min(n0 + l.pixel, (int)phase.pixels - 1), image = pixel / (int)phase.map_pixels;
+  const int in_map = pixel - image * (int)phase.map_pixels;
+  l.y0 = in_map / (int)phase.row_pixels * (int)p.pixel_step[0] + (int)phase.first[0];
+  l.x0 = in_map % (int)phase.row_pixels * (int)p.pixel_step[1] + (int)phase.first[1];
+  l.image = source + image * p.source_image;
+  l.first = weight + m0 + l.m + l.line * p.padded_m;
+  const int blocks = (int)p.padded_channels / BK, tap_columns = max((int)phase.taps[1], 1);
+  l.r = step / blocks / tap_columns;
+  l.s = step / blocks % tap_columns;
+  l.c = step % blocks * BK;
+  l.from = l.image;
+  l.packed = l.first;
+  return l;
+}
+
+// Turns to the numbers of the next step, where its tap is another one. Returns whether the tap (ALONG_WINDOW:
+// its row) is in the map: no member of the loader, as there AMD's compiler takes a vector register for it.
+INLINE bool go_to_tap(Loader *l, const ConvPhase phase, const ConvImplicitParams p) {
+  const int y = l->y0 + l->r * (int)p.tap_step[0];
 #if ALONG_WINDOW
-#define EXISTS(i) \
-  (inside && c + own + i < (int)p.channels && (uint)(x0 + (c + own + i) * tap_step) < (uint)p.columns)
-#elif RAGGED
-#define EXISTS(i) (inside && c + own + i < (int)p.channels)
+  const bool inside = (uint)y < (uint)p.rows;
+  l->from = l->image + l->s * p.source_channel + (inside ? (long)y * p.source_row : 0) +
+            l->x0 * p.source_column;
 #else
-#define EXISTS(i) inside
+  const int x = l->x0 + l->s * (int)p.tap_step[1];
+  const bool inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;
+  l->from = l->image + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);
 #endif
-#define LOAD_B UNROLL for (int i = 0; i < LB; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
-#define STORE_B(b) UNROLL for (int i = 0; i < LB; ++i) Bs[b][own + i][bn] = CAT(unpack1_, TYPE)(rb[i]);
+  l->from += (l->c + l->own) * term_step(p);
+  const long tap = phase.weight_first + l->r * p.weight_step[0] + l->s * p.weight_step[1];
+  l->packed = l->first + (tap * (int)p.padded_channels + l->c) * p.padded_m;
+  return inside;
+}
+
+// Whether channel own + i of the step, whose tap is `inside`, exists in the source.
+INLINE bool exists(const Loader *l, bool inside, int i, const ConvImplicitParams p) {
+#if ALONG_WINDOW
+  return inside && l->c + l->own + i < (int)p.channels &&
+         (uint)(l->x0 + (l->c + l->own + i) * (int)p.tap_step[1]) < (uint)p.columns;
+#elif RAGGED
+  return inside && l->c + l->own + i < (int)p.channels;
+#else
+  return inside;
 #endif
-  // Loads a step's numbers, and goes on to the next one.
-#define LOAD_STEP(step)                                                                                  \
-  {                                                                                                      \
-    UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m);\
-    LOAD_B                                                                                               \
-    c += BK;                                                                                             \
-    from += BK * term_step;                                                                              \
-    packed += BK * p.padded_m;                                                                           \
-    if (c == channels) {                                                                                 \
-      c = 0;                                                                                             \
-      if (++s == tap_columns) s = 0, ++r;                                                                \
-      TAP                                                                                                \
-    }                                                                                                    \
-  }
-#define STORE_STEP(b)                                                                                    \
-  {                                                                                                      \
-    UNROLL for (int i = 0; i < LA; ++i)                                                                  \
-      *(__local float4 *)&As[b][ak + i * A_STEP][am] = CAT(unpack4_, TYPE)(ra[i]);                       \
-    STORE_B(b)                                                                                           \
-  }
+}
 
-  float acc[TM][TN];
-  UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  if (first < last) TAP
-  ADD_STEPS(int, first, last)
+// Loads the next step's numbers; its tap is `inside`.
+INLINE void load_step(const Loader *l, bool inside, Step *step, const ConvImplicitParams p) {
+  UNROLL for (int i = 0; i < LA; ++i)
+    step->weights[i] = *(__global const raw4 *)(l->packed + i * A_STEP * p.padded_m);
+#if SOURCE_LAST
+  UNROLL for (int i = 0; i < LB / 4; ++i)
+    step->source[i] = inside ? ((__global const raw4 *)l->from)[i] : (raw4)(0);
+#else
+  UNROLL for (int i = 0; i < LB; ++i)
+    step->source[i] = exists(l, inside, i, p) ? l->from[i * term_step(p)] : (raw)0;
+#endif
+}
 
-#if HAS_BIAS
+// Goes on to the step behind it. Returns whether that one's tap is in the map.
+INLINE bool next_step(Loader *l, bool inside, const ConvPhase phase, const ConvImplicitParams p) {
+  l->c += BK;
+  l->from += BK * term_step(p);
+  l->packed += BK * p.padded_m;
+  if (l->c < (int)p.padded_channels) return inside;
+  l->c = 0;
+  if (++l->s == max((int)phase.taps[1], 1)) l->s = 0, ++l->r;
+  return go_to_tap(l, phase, p);
+}
+
+// Stores a step's numbers in a buffer of local memory.
+INLINE void store_step(const Loader *l, const Step *step, __local float A[BK][BM], __local float B[BK][BN]) {
+  UNROLL for (int i = 0; i < LA; ++i)
+    *(__local float4 *)&A[l->line + i * A_STEP][l->m] = CAT(unpack4_, TYPE)(step->weights[i]);
+#if SOURCE_LAST
+  UNROLL for (int i = 0; i < LB / 4; ++i) {
+    const float4 v = CAT(unpack4_, TYPE)(step->source[i]);
+    B[l->own + i * 4][l->pixel] = v.x, B[l->own + i * 4 + 1][l->pixel] = v.y;
+    B[l->own + i * 4 + 2][l->pixel] = v.z, B[l->own + i * 4 + 3][l->pixel] = v.w;
+  }
+#else
+  UNROLL for (int i = 0; i < LB; ++i) B[l->own + i][l->pixel] = CAT(unpack1_, TYPE)(step->source[i]);
+#endif
+}
+
+INLINE void end_results(float acc[TM][TN], int m0, ItemTile at, const Epilogue end,
+                        const ConvImplicitParams p) {
   UNROLL for (int i = 0; i < TM; ++i) {
-    const long m = min((long)m0 + mrow + (i / 4) * 4 * LY + i % 4, (long)p.m - 1);
-    const float bias = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), m * p.bias_stride);
-    UNROLL for (int j = 0; j < TN; ++j) acc[i][j] += bias;
+    const long m = min((long)m0 + at.row + row_offset(i), (long)p.m - 1);
+    UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = ended(acc[i][j], m, 0, end);
   }
-#endif
-  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) +
-                                   (PIECES ? get_group_id(2) * p.piece : phase.target);
+}
+
+// Stores the results that exist, of the tile that begins at channel m0 and pixel n0.
+INLINE void store_results(float acc[TM][TN], int m0, int n0, ItemTile at, __global STYPE(RESULT) *target,
+                          const ConvPhase phase, const ConvImplicitParams p) {
+  const int n_end = (int)phase.pixels, map_pixels = (int)phase.map_pixels, row_pixels = (int)phase.row_pixels;
   UNROLL for (int j = 0; j < TN; j += 4) {
-    const int n = n0 + ncol + j * LX;
+    const int n = n0 + at.column + column_offset(j);
 #if TARGET == 1
     if (n >= n_end) continue;
-    const int at_image = n / map_pixels;
-    __global STYPE(RESULT) *to = target + at_image * p.target_image + (n - at_image * map_pixels);
+    const int image = n / map_pixels;
+    __global STYPE(RESULT) *to = target + image * p.target_image + (n - image * map_pixels);
     UNROLL for (int i = 0; i < TM; ++i) {
-      const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
+      const long m = m0 + at.row + row_offset(i);
       if (m < p.m) STOREV(RESULT, to + m * p.target_channel, 0, &acc[i][j]);
     }
 #else
     UNROLL for (int e = 0; e < 4; ++e) {
       if (n + e >= n_end) continue;
-      const int at_image = (n + e) / map_pixels, at = n + e - at_image * map_pixels;
-      __global STYPE(RESULT) *to = target + at_image * p.target_image + at / row_pixels * p.target_row +
-                                   at % row_pixels * p.target_column;
+      const int image = (n + e) / map_pixels, in_map = n + e - image * map_pixels;
+      __global STYPE(RESULT) *to = target + image * p.target_image + in_map / row_pixels * p.target_row +
+                                   in_map % row_pixels * p.target_column;
       UNROLL for (int i = 0; i < TM; i += 4) {
-        const long m = m0 + mrow + i * LY;
+        const long m = m0 + at.row + row_offset(i);
 #if TARGET == 2
         const float four[4] = {acc[i][j + e], acc[i + 1][j + e], acc[i + 2][j + e], acc[i + 3][j + e]};
         if (m < p.m) STOREV(RESULT, to + m, 0, four);
@@ -178,4 +196,46 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
     }
 #endif
   }
+}
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
+                       ulong source_offset, __global const void *weight_base, ulong weight_offset,
+                       __global const void *bias_base, ulong bias_offset, const ConvImplicitParams p) {
+  __local float As[2][BK][BM] __attribute__((aligned(16)));
+  __local float Bs[2][BK][BN] __attribute__((aligned(16)));
+  const int n0 = (int)get_group_id(0) * BN, m0 = (int)get_group_id(1) * BM;
+  // Chosen without an index, for which many compilers copy all of `p` to each work-item's memory.
+  ConvPhase phase = p.phases[0];
+#if !PIECES
+  UNROLL for (int k = 1; k < CONV_PHASES; ++k) if (get_group_id(2) == k) phase = p.phases[k];
+#endif
+  // Another phase may have more pixels: this group has nothing to do then.
+  const int all =
+      n0 < (int)phase.pixels ? (int)(phase.taps[0] * phase.taps[1]) * ((int)p.padded_channels / BK) : 0;
+  const int first = PIECES ? (int)get_group_id(2) * (int)p.steps : 0;
+  const int last = PIECES ? min(first + (int)p.steps, all) : all;
+  const ItemTile at = item_tile(get_local_id(0), WX, TM, TN);
+  Loader loader = loader_of(n0, m0, first, AT_RAW(source_base, source_offset),
+                            AT_RAW(weight_base, weight_offset), phase, p);
+  Step step;
+  float acc[TM][TN];
+  UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
+  bool inside = false;
+  if (first < last) inside = go_to_tap(&loader, phase, p);
+#define LOAD_STEP(n)                                  \
+  {                                                   \
+    load_step(&loader, inside, &step, p);             \
+    inside = next_step(&loader, inside, phase, p);    \
+  }
+#define STORE_STEP(b) store_step(&loader, &step, As[b], Bs[b])
+#define A_LINE(b, k) As[b][k]
+#define B_LINE(b, k) Bs[b][k]
+  ADD_STEPS(int, first, last, LOAD_STEP, STORE_STEP, A_LINE, B_LINE, at, acc)
+#if !PIECES
+  end_results(acc, m0, at, epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride), p);
+#endif
+  store_results(acc, m0, n0, at,
+                AT(RESULT, target_base, target_offset) + (PIECES ? get_group_id(2) * p.piece : phase.target),
+                phase, p);
 }

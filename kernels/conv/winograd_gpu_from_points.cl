@@ -1,9 +1,11 @@
 // Winograd's 36 points, summed over the terms, to tiles of a convolution's result, for GPUs: a work-item
 // transforms one tile of one channel. Defines: TYPE (of the tensor); TILE (edge: 4 of outputs, 3 of a
 // gradient of windows); CHANNELS_INNER (as winograd_gpu_to_points.cl); VEC (elements of a row that are
-// stored at once: 4, 2, or 1); HAS_BIAS.
+// stored at once: 4, 2, or 1); ADD_SELF (1: there is a bias).
 #define NUMBER float
 #include "conv_winograd_params.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #include "winograd.h"
 #include "element_vectors.h"
 
@@ -33,11 +35,7 @@ __kernel void from_points(__global void *map_base, ulong map_offset, __global vo
     UNROLL for (int i = 0; i < 6; ++i) m[i] = from[(i * 6 + j) * p.point];
     SUMS(h[j], m[0], m[1], m[2], m[3], m[4], m[5]);
   }
-#if HAS_BIAS
-  const float bias = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), channel * p.bias_stride);
-#else
-  const float bias = 0.0f;
-#endif
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
   __global STYPE(TYPE) *map =
       AT(TYPE, map_base, map_offset) + p.start + image * p.image + channel * p.channel;
   float finite = 0.0f;
@@ -47,7 +45,7 @@ __kernel void from_points(__global void *map_base, ulong map_offset, __global vo
     SUMS(r, h[0][i], h[1][i], h[2][i], h[3][i], h[4][i], h[5][i]);
     UNROLL for (int j = 0; j < TILE; ++j) {  // also beyond the map: of the same points
       finite = fma(r[j], 0.0f, finite);
-      r[j] += bias;
+      r[j] = ended(r[j], channel, 0, end);
     }
     const bool in_rows = y0 + i < (int)p.rows;
     UNROLL for (int j = 0; j < TILE; j += VEC)

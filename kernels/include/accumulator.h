@@ -1,13 +1,13 @@
-// The type of sums of products of TYPE: the compute type for floating types; unsigned words for integers, so
-// that they wrap around (WIDE: 64 bits).
+// The type of sums of products of TYPE, and of other types with it: the compute type for floating types;
+// unsigned words for integers, so that they wrap around (WIDE: 64 bits).
 #ifndef OCLTENSOR_ACCUMULATOR_H
 #define OCLTENSOR_ACCUMULATOR_H
 #include "types.h"
 #if FLOATING
 typedef CTYPE(TYPE) acc_t;
 typedef CVEC(TYPE) acc16_t;
-#define ACC(v) (v)
-#define ACC16(v) (v)
+#define ACC(v) TO(TYPE, v)
+#define ACC16(v) TO16(TYPE, v)
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #elif WIDE
 typedef ulong acc_t;

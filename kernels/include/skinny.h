@@ -2,16 +2,17 @@
 // A work-group computes ROWS rows and some columns of one of `batch` matrices, for one piece of k. PARTIAL:
 // it writes its sums in the accumulator's type, as `pieces` matrices of m x n for each of the batch, all of
 // the first piece first (split_k_sum.cl).
-// Defines: TYPE, FLOATING, WIDE, HAS_S, ROWS, VEC, PARTIAL.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); A_TYPE, B_TYPE, RESULT; ROWS, VEC, PARTIAL; ADD_SELF (0, 1)
+// and those of epilogue.h.
 #ifndef OCLTENSOR_SKINNY_H
 #define OCLTENSOR_SKINNY_H
-#include "matmul_params.h"
 #include "raw_vector.h"
+#include "epilogue.h"
 
 #define SKINNY_ARGUMENTS                                                                        \
   __global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,           \
       __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset, \
-      const uint pieces, const uint batch, const long length
+      SCALE_PARAMETERS const uint pieces, const uint batch, const long length
 
 typedef struct {
   long m, n;    // the first row and column
@@ -34,19 +35,14 @@ INLINE Tile tile_of_group(uint columns, const uint pieces, const long length, co
   return tile;
 }
 
-INLINE void store_sum(__global void *c_base, ulong c_offset, __global const void *s_base, ulong s_offset,
-                      acc_t v, Tile tile, long m, long n, const uint batch, const MatmulParams p) {
+INLINE void store_sum(__global void *c_base, ulong c_offset, acc_t sum, const Epilogue end, Tile tile, long m,
+                      long n, const uint batch, const MatmulParams p) {
 #if PARTIAL
   __global acc_t *sums = (__global acc_t *)((__global char *)c_base + c_offset);
-  sums[(((long)tile.piece * batch + tile.z) * p.m + m) * p.n + n] = v;
+  sums[(((long)tile.piece * batch + tile.z) * p.m + m) * p.n + n] = sum;
 #else
-  v *= ACC(FROM_BITS(TYPE, p.alpha));
-#if HAS_S
-  v = MULTIPLY_ADD(
-      ACC(FROM_BITS(TYPE, p.beta)),
-      ACC(LOAD(TYPE, AT_CONST(TYPE, s_base, s_offset), tile.z * p.s_batch + m * p.s_row + n * p.s_col)), v);
-#endif
-  STORE(TYPE, AT(TYPE, c_base, c_offset), tile.z * p.c_batch + m * p.c_row + n * p.c_col, TO(TYPE, v));
+  STORE(RESULT, AT(RESULT, c_base, c_offset), tile.z * p.c_batch + m * p.c_row + n * p.c_col,
+        TO(RESULT, ended(sum, m, n, end)));
 #endif
 }
 #endif

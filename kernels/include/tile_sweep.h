@@ -5,7 +5,6 @@
 //   ADD_PRODUCTS(x, b, sum)                                      the sums after a step
 //   PACK_PANEL(panel, b, p, first, count, columns)               `count` steps of B from `first`
 //   MULTIPLY_TILE(sum, a, p, m, first, rows, panel, count)       for A that is not packed as [m / 8][step][8]
-//   A_TYPE                                                       what A's memory is read as
 #ifndef OCLTENSOR_TILE_SWEEP_H
 #define OCLTENSOR_TILE_SWEEP_H
 #include "tile_rows.h"
@@ -13,9 +12,6 @@
 #define MAX_PANELS 8
 #define PANEL_VECTORS (K_BLOCK * 2)  // of 64 bytes
 
-#ifndef A_TYPE
-#define A_TYPE float
-#endif
 #ifndef ADD_PRODUCTS
 #define ADD_PRODUCTS(x, b, sum) fma(x, b, sum)
 #endif
@@ -28,7 +24,7 @@
   multiply_packed(sum, (a) + (m) * steps + (first) * TILE_ROWS, panel, count)
 #endif
 
-INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const A_TYPE *a, const SCRATCH float16 *panel,
+INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const float *a, const SCRATCH float16 *panel,
                             int count) {
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
   for (int k = 0; k < count; ++k) {
@@ -41,14 +37,14 @@ INLINE void multiply_packed(float16 sum[TILE_ROWS][2], __global const A_TYPE *a,
   }
 }
 
-INLINE void sweep_tiles(__global STYPE(OUT) *c, __global const A_TYPE *a, __global const STYPE(TYPE) *b,
-                        __global const STYPE(TYPE) *s, SCRATCH float16 *packed, const MatmulParams p,
-                        long steps, long n0, long m0, int rows, int panels, int add_s) {
+INLINE void sweep_tiles(__global STYPE(RESULT) *c, __global const float *a, __global const STYPE(B_TYPE) *b,
+                        const Epilogue end, SCRATCH float16 *packed, const MatmulParams p, long steps,
+                        long n0, long m0, int rows, int panels) {
   const long m1 = min((long)p.m, m0 + rows);
   const int block = block_length(steps);
   for (long first = 0; first < steps; first += block) {
     const int count = min((long)block, steps - first);
-    const Finish f = {as_float((uint)p.alpha), as_float((uint)p.beta), first == 0, add_s != 0};
+    const BlockEnd block_end = {end, first == 0, first + block >= steps};
     for (int i = 0; i < panels; ++i) {
       const long n = n0 + i * PANEL;
       if (n < p.n)
@@ -61,13 +57,14 @@ INLINE void sweep_tiles(__global STYPE(OUT) *c, __global const A_TYPE *a, __glob
         const int rows_here = min((long)TILE_ROWS, m1 - m);
         float16 sum[TILE_ROWS][2];
         MULTIPLY_TILE(sum, a, p, m, first, rows_here, packed + i * PANEL_VECTORS, count);
-        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col,
-                   rows_here, min((long)PANEL, p.n - n), f);
+        store_tile(sum, c + m * p.c_row + n, p.c_row, m, n, rows_here, min((long)PANEL, p.n - n), block_end);
       }
   }
 }
 
-// The operands of an item's matrix of the batch, and its first column and row.
+// An operand of an item's matrix of the batch, the end of its results, and its first column and row.
 #define OF_BATCH(TYPE_, base, offset, stride) (AT_CONST(TYPE_, base, offset) + get_global_id(2) * (stride))
+#define END_OF_BATCH \
+  epilogue_of(add_s != 0, s_base, s_offset, SCALE_ARGUMENTS get_global_id(2), p)
 #define FIRST_PLACE (long)get_global_id(0) * PANEL * panels, (long)get_global_id(1) * rows
 #endif

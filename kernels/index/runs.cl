@@ -30,33 +30,109 @@
 #else
 #define PREFETCH(p) prefetch(p, 1)
 #endif
-#if PACKED
-#define SORTED_KEY(k) ((long)((ulong)sorted[k] >> 32))
-#define POSITION(k) ((long)(uint)sorted[k])
-#else
-#define SORTED_KEY(k) sorted[k]
-#define POSITION(k) positions[k]
-#endif
 #if LEVEL == 0
-#define KEY_AT(k) SORTED_KEY(k)
+#define SOURCE_TYPE S
 #else
-#define KEY_AT(k) keys[k]
+#define SOURCE_TYPE A
 #endif
-
 #define STARTS_FROM_TARGET (LEVEL == 0 && !FIRST)
 
-#if LEVEL == 1 && MEAN
+// What is combined: keys in order (PACKED on level 0: with positions), and of sources their positions and
+// factors.
+typedef struct {
+  __global const long *keys, *positions;
+  __global const STYPE(SOURCE_TYPE) *source;
+  __global const STYPE(A) *factors;
+} Entries;
+
+INLINE long sorted_key(__global const long *sorted, long k) {
+  return PACKED ? (long)((ulong)sorted[k] >> 32) : sorted[k];
+}
+INLINE long key_at(const Entries e, long k) { return LEVEL == 0 ? sorted_key(e.keys, k) : e.keys[k]; }
+INLINE long position_at(const Entries e, long k) { return PACKED ? (long)(uint)e.keys[k] : e.positions[k]; }
+
+// A work-item's part of a chunk.
+typedef struct {
+  long low, high;       // the chunk's entries
+  long first, last;     // the keys of its first and its last one
+  bool before, behind;  // its first run began in an earlier chunk, its last one goes on in the next
+  bool whole;           // both, and it is one run
+  long middle;          // where a whole one is divided; else -1
+  long group, b, lane;  // the item's first number in a block of sources and of the target; in an entry
+} Part;
+
+INLINE Part part_of(const Entries e, long chunk, long lane, const RunsParams p) {
+  Part part;
+  part.lane = lane;
+  part.group = (INDEX)lane / (INDEX)p.block;
+  part.b = lane - part.group * p.block;
+  part.low = chunk * p.chunk;
+  part.high = min((long)p.count, part.low + p.chunk);
+  part.first = key_at(e, part.low);
+  part.last = key_at(e, part.high - 1);
+  part.before = part.low > 0 && key_at(e, part.low - 1) == part.first;
+  part.behind = part.high < p.count && key_at(e, part.high) == part.last;
+  part.whole =
+      part.before && part.behind && part.first == part.last && (ulong)part.first < (ulong)p.blocks;
+  part.middle = part.whole ? part.low + p.chunk / 2 : -1;
+  return part;
+}
+
+// Loads the entries from `at` on, whose keys are `key`. A batch is loaded without conditions, so that the
+// loads overlap; numbers without a place are not used.
+INLINE void load_batch(T v[BATCH][LANES], const long *key, const Entries e, long at, const Part part,
+                       const RunsParams p) {
+#if LEVEL == 0
+  const T alpha = FROM_BITS(A, p.alpha);
+#if WEIGHTED
+#define SOURCE_OF(position) ((position) / p.factors_each)
+#define FACTOR(k) * LOAD(A, e.factors, position_at(e, k))
+#else
+#define SOURCE_OF(position) (position)
+#define FACTOR(k)
+#endif
+#endif
+  UNROLL for (int j = 0; j < BATCH; ++j) {
+    const long k = BATCH == 1 ? at : min(at + j, (long)p.count - 1);
+    if (BATCH == 1 && (ulong)key[j] >= (ulong)p.blocks) continue;
+#if LEVEL == 0
+#define PLACE_OF(k) \
+  (((part.group * p.length + SOURCE_OF(position_at(e, k))) * p.block + part.b) * p.source_step)
+#if CPU_STYLE
+    if (at + AHEAD < part.high) PREFETCH(e.source + PLACE_OF(at + AHEAD));
+#endif
+    const long from = PLACE_OF(k);
+    UNROLL for (int w = 0; w < LANES; ++w)
+      v[j][w] = SCALED(TO(A, LOAD(S, e.source, from + w * p.source_step))) FACTOR(k);
+#else
+    UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, e.source, k * p.lanes + part.lane + w);
+#endif
+  }
+}
+
+#if STARTS_FROM_TARGET
+// Loads the target's values for runs that begin in the batch; `begins`: its first entry begins one.
+INLINE void load_starts(T start[BATCH][LANES], const long *key, bool begins,
+                        __global const STYPE(A) *target, const RunsParams p) {
+  UNROLL for (int j = 0; j < BATCH; ++j) {
+    const long place = BATCH == 1 || (ulong)key[j] < (ulong)p.blocks ? key[j] : 0;
+    if (BATCH == 1 && ((ulong)key[j] >= (ulong)p.blocks || !begins)) continue;
+    UNROLL for (int w = 0; w < LANES; ++w) start[j][w] = LOAD(A, target, place * p.block + w);
+  }
+}
+#endif
+
+#if MEAN
 // The position of the first key that is not below `key`.
 INLINE long lower_bound(__global const long *sorted, long count, long key) {
   long low = 0, high = count;
   while (low < high) {
     const long k = (low + high) / 2;
-    if (SORTED_KEY(k) < key) low = k + 1;
+    if (sorted_key(sorted, k) < key) low = k + 1;
     else high = k;
   }
   return low;
 }
-#endif
 
 INLINE T mean_of(T sum, long n) {
   if (n < 2) return sum;
@@ -68,78 +144,50 @@ INLINE T mean_of(T sum, long n) {
 #endif
 }
 
+// The mean of a run of `entries` in this chunk; `sorted`: the keys of the first level.
+INLINE void divide(T sum[LANES], __global const long *sorted, long key, long entries, const RunsParams p) {
+#if LEVEL == 0
+  const long n = entries + p.extra;
+#else
+  const long n = lower_bound(sorted, p.all, key + 1) - lower_bound(sorted, p.all, key) + p.extra;
+#endif
+  UNROLL for (int w = 0; w < LANES; ++w) sum[w] = mean_of(sum[w], n);
+}
+#endif
+
 GROUP __kernel void runs(__global void *target_base, ulong target_offset, __global const void *sorted_base,
                          ulong sorted_offset, __global const void *position_base, ulong position_offset,
                          __global const void *key_base, ulong key_offset, __global const void *source_base,
                          ulong source_offset, __global void *part_key_base, ulong part_key_offset,
                          __global void *partial_base, ulong partial_offset, const RunsParams p) {
   __global const long *sorted = AT_CONST(i64, sorted_base, sorted_offset);
-#if !PACKED
-  __global const long *positions = AT_CONST(i64, position_base, position_offset);
-#endif
-#if LEVEL == 0
-  __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);
-  const T alpha = FROM_BITS(A, p.alpha);
-#if WEIGHTED
-  __global const STYPE(A) *factors = AT_CONST(A, key_base, key_offset);
-#define SOURCE_OF(position) ((position) / p.factors_each)
-#define FACTOR(k) * LOAD(A, factors, POSITION(k))
-#else
-#define SOURCE_OF(position) (position)
-#define FACTOR(k)
-#endif
-#else
-  __global const long *keys = AT_CONST(i64, key_base, key_offset);
-  __global const STYPE(A) *source = AT_CONST(A, source_base, source_offset);
-#endif
+  Entries e;
+  e.keys = LEVEL == 0 ? sorted : AT_CONST(i64, key_base, key_offset);
+  e.positions = AT_CONST(i64, position_base, position_offset);
+  e.source = AT_CONST(SOURCE_TYPE, source_base, source_offset);
+  e.factors = AT_CONST(A, key_base, key_offset);
   __global long *part_keys = AT(i64, part_key_base, part_key_offset);
   const INDEX across = (INDEX)p.lanes / LANES;
   FOR_EACH(i, p.pieces, p.per_item) {
     const long chunk = (INDEX)i / across, lane = (i - chunk * across) * LANES;
-    const long group = (INDEX)lane / (INDEX)p.block, b = lane - group * p.block;
-    const long low = chunk * p.chunk, high = min((long)p.count, low + p.chunk);
-    const long first = KEY_AT(low), last = KEY_AT(high - 1);
-    const bool before = low > 0 && KEY_AT(low - 1) == first;
-    const bool behind = high < p.count && KEY_AT(high) == last;
-    const bool whole = before && behind && first == last && (ulong)first < (ulong)p.blocks;
-    const long middle = whole ? low + p.chunk / 2 : -1;
-    __global STYPE(A) *target = AT(A, target_base, target_offset) + group * p.target_step * p.block + b;
+    const Part part = part_of(e, chunk, lane, p);
+    __global STYPE(A) *target =
+        AT(A, target_base, target_offset) + part.group * p.target_step * p.block + part.b;
     __global STYPE(A) *partials = AT(A, partial_base, partial_offset) + 2 * chunk * p.lanes + lane;
     if (lane == 0 && p.chunks > 1) {
-      part_keys[2 * chunk] = before ? first : NOWHERE;
-      part_keys[2 * chunk + 1] = behind ? last : NOWHERE;
+      part_keys[2 * chunk] = part.before ? part.first : NOWHERE;
+      part_keys[2 * chunk + 1] = part.behind ? part.last : NOWHERE;
     }
-    long head = low;  // the first entry of the run that is being combined
+    long head = part.low;  // the first entry of the run that is being combined
     T sum[LANES];
-    for (long at = low; at < high; at += BATCH) {
+    for (long at = part.low; at < part.high; at += BATCH) {
       long key[BATCH + 1];
       T v[BATCH][LANES];
-      UNROLL for (int j = 0; j <= BATCH; ++j) key[j] = at + j < p.count ? KEY_AT(at + j) : NOWHERE;
-      // A batch is loaded without conditions, so that the loads overlap; numbers without a place are not
-      // used.
-      UNROLL for (int j = 0; j < BATCH; ++j) {
-        const long k = BATCH == 1 ? at : min(at + j, (long)p.count - 1);
-        if (BATCH == 1 && (ulong)key[j] >= (ulong)p.blocks) continue;
-#if LEVEL == 0
-#if CPU_STYLE
-        if (at + AHEAD < high)
-          PREFETCH(source +
-                   ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
-#endif
-        const long from = ((group * p.length + SOURCE_OF(POSITION(k))) * p.block + b) * p.source_step;
-        UNROLL for (int w = 0; w < LANES; ++w)
-          v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step))) FACTOR(k);
-#else
-        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, source, k * p.lanes + lane + w);
-#endif
-      }
+      UNROLL for (int j = 0; j <= BATCH; ++j) key[j] = at + j < p.count ? key_at(e, at + j) : NOWHERE;
+      load_batch(v, key, e, at, part, p);
 #if STARTS_FROM_TARGET
       T start[BATCH][LANES];
-      UNROLL for (int j = 0; j < BATCH; ++j) {
-        const long place = BATCH == 1 || (ulong)key[j] < (ulong)p.blocks ? key[j] : 0;
-        if (BATCH == 1 && ((ulong)key[j] >= (ulong)p.blocks || at != head)) continue;
-        UNROLL for (int w = 0; w < LANES; ++w) start[j][w] = LOAD(A, target, place * p.block + w);
-      }
+      load_starts(start, key, at == head, target, p);
 #endif
       UNROLL for (int j = 0; j < BATCH; ++j) {
         const long k = at + j, next = k + 1;
@@ -153,24 +201,18 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
         } else {
           UNROLL for (int w = 0; w < LANES; ++w) sum[w] = v[j][w];
 #if STARTS_FROM_TARGET
-          if (!whole && !(before && k == low))
+          if (!part.whole && !(part.before && k == part.low))
             UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(start[j][w], sum[w]);
 #endif
         }
-        if (next != high && next != middle && key[j + 1] == key[j]) continue;
-        if (before && head == low) {
+        if (next != part.high && next != part.middle && key[j + 1] == key[j]) continue;
+        if (part.before && head == part.low) {
           UNROLL for (int w = 0; w < LANES; ++w) STORE(A, partials, w, sum[w]);
-        } else if (behind && next == high) {
+        } else if (part.behind && next == part.high) {
           UNROLL for (int w = 0; w < LANES; ++w) STORE(A, partials, p.lanes + w, sum[w]);
         } else {
 #if MEAN
-#if LEVEL == 0
-          const long n = next - head + p.extra;
-#else
-          const long n =
-              lower_bound(sorted, p.all, key[j] + 1) - lower_bound(sorted, p.all, key[j]) + p.extra;
-#endif
-          UNROLL for (int w = 0; w < LANES; ++w) sum[w] = mean_of(sum[w], n);
+          divide(sum, sorted, key[j], next - head, p);
 #endif
           UNROLL for (int w = 0; w < LANES; ++w) STORE(A, own, w, sum[w]);
         }

@@ -1,5 +1,6 @@
 // Products of groups (grouped.h) for CPU drivers: a work-item computes `rows` rows and up to `panels` panels
-// of 32 columns of one group. Defines: TYPE (b), OUT (c), GROUPED. A is of floats.
+// of 32 columns of one group. Defines: B_TYPE, RESULT, SELF_TYPE (any), GROUPED. A is of
+// floats.
 #include "grouped.h"
 #include "tile_in_place.h"
 
@@ -19,16 +20,18 @@ ONE_ITEM __kernel void matmul_grouped(__global void *c_base, ulong c_offset, __g
   MatmulParams part = p;
   part.m = at.m.count;
   part.n = at.n.count;
-  __global STYPE(OUT) *c = AT(OUT, c_base, c_offset) + z * p.c_batch + at.m.begin * p.c_row + at.n.begin;
+  __global STYPE(RESULT) *c =
+      AT(RESULT, c_base, c_offset) + z * p.c_batch + at.m.begin * p.c_row + at.n.begin;
   __global const float *a =
       AT_CONST(f32, a_base, a_offset) + at.group * p.a_batch + at.m.begin * p.a_row + at.k.begin * p.a_col;
-  __global const STYPE(TYPE) *b =
-      AT_CONST(TYPE, b_base, b_offset) + at.group * p.b_batch + at.n.begin * p.b_col + at.k.begin * p.b_row;
+  __global const STYPE(B_TYPE) *b =
+      AT_CONST(B_TYPE, b_base, b_offset) + at.group * p.b_batch + at.n.begin * p.b_col + at.k.begin * p.b_row;
   if (at.k.count == 0) {
     for (long m = at.m0; m < min(at.m0 + rows, at.m.count); ++m)
       for (long n = at.n0; n < min(at.n0 + PANEL * panels, at.n.count); ++n)
-        STORE(OUT, c, m * p.c_row + n, 0.0f);
+        STORE(RESULT, c, m * p.c_row + n, 0.0f);
     return;
   }
-  sweep_tiles(c, a, b, b, packed, part, at.k.count, at.n0, at.m0, rows, panels, 0);
+  sweep_tiles(c, a, b, epilogue_of(false, b_base, b_offset, 0, p), packed, part, at.k.count, at.n0, at.m0,
+              rows, panels);
 }

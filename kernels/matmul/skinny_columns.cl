@@ -22,9 +22,10 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
   const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;
   const Tile tile = tile_of_group(COLUMNS, pieces, length, p);
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + tile.z * p.a_batch;
-  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + tile.z * p.b_batch +
-                                  min(tile.n + across * VEC, p.n - VEC);
+  __global const STYPE(A_TYPE) *a = AT_CONST(A_TYPE, a_base, a_offset) + tile.z * p.a_batch;
+  __global const STYPE(B_TYPE) *b = AT_CONST(B_TYPE, b_base, b_offset) + tile.z * p.b_batch +
+                                    min(tile.n + across * VEC, p.n - VEC);
+  const Epilogue end = epilogue_of(ADD_SELF, s_base, s_offset, SCALE_ARGUMENTS tile.z, p);
   acc_t sum[ROWS][VEC];
   UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int l = 0; l < VEC; ++l) sum[m][l] = 0;
   for (long first = tile.k; first < tile.end; first += CHUNK) {
@@ -32,17 +33,18 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
     for (int i = id; i < ROWS * CHUNK; i += ITEMS) {
       const int m = i / CHUNK, k = i % CHUNK;
       rows[m][k] = first + k < tile.end
-                       ? ACC(LOAD(TYPE, a, min(tile.m + m, p.m - 1) * p.a_row + (first + k) * p.a_col))
+                       ? ACC(LOAD(A_TYPE, a, min(tile.m + m, p.m - 1) * p.a_row + (first + k) * p.a_col))
                        : (acc_t)0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     RUNS for (int run = 0; run < CHUNK / (DOWN * RUN); ++run) {
       const int k = (run * DOWN + down) * RUN;
-      raw_t raw[RUN];
+      RAW_VECTOR(B_TYPE) raw[RUN];
       UNROLL for (int t = 0; t < RUN; ++t)
-        raw[t] = first + k + t < tile.end ? LOAD_RAW(b, (first + k + t) * p.b_row) : RAW_ZERO;
+        raw[t] = first + k + t < tile.end ? LOAD_RAW(B_TYPE, b, (first + k + t) * p.b_row)
+                                          : (RAW_VECTOR(B_TYPE))(0);
       acc_t v[RUN][VEC];
-      UNROLL for (int t = 0; t < RUN; ++t) unpack(raw[t], v[t]);
+      UNROLL for (int t = 0; t < RUN; ++t) UNPACK_RAW(B_TYPE, raw[t], v[t]);
       UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int t = 0; t < RUN; ++t) {
         const acc_t u = rows[m][k + t];
         UNROLL for (int l = 0; l < VEC; ++l) sum[m][l] = MULTIPLY_ADD(u, v[t][l], sum[m][l]);
@@ -60,7 +62,7 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
       if (m >= p.m || n >= p.n) continue;
       acc_t total = shared[from][0][column];
       for (int j = 1; j < DOWN; ++j) total += shared[from][j][column];
-      store_sum(c_base, c_offset, s_base, s_offset, total, tile, m, n, batch, p);
+      store_sum(c_base, c_offset, total, end, tile, m, n, batch, p);
     }
   }
 }

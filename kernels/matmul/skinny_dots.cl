@@ -18,8 +18,9 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t shared[MEETING][ITEMS];
   const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
   const Tile tile = tile_of_group(TEAMS * COLS, pieces, length, p);
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + tile.z * p.a_batch;
-  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + tile.z * p.b_batch;
+  __global const STYPE(A_TYPE) *a = AT_CONST(A_TYPE, a_base, a_offset) + tile.z * p.a_batch;
+  __global const STYPE(B_TYPE) *b = AT_CONST(B_TYPE, b_base, b_offset) + tile.z * p.b_batch;
+  const Epilogue end = epilogue_of(ADD_SELF, s_base, s_offset, SCALE_ARGUMENTS tile.z, p);
   const long n0 = tile.n + team * COLS;
   const long last = max(min(p.n - n0, (long)COLS), 1L) - 1;
   int row[ROWS], column[COLS];  // offsets from the first ones: 64 bits would take twice the registers
@@ -27,17 +28,17 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
   UNROLL for (int j = 0; j < COLS; ++j) column[j] = (int)(min((long)j, last) * p.b_col);
   a += tile.m * p.a_row + tile.k * p.a_col;
   b += min(n0, p.n - 1) * p.b_col + tile.k * p.b_row;
-  const uint end = (uint)(tile.end - tile.k);
+  const uint terms = (uint)(tile.end - tile.k);
   acc_t sum[SUMS];
   UNROLL for (int i = 0; i < SUMS; ++i) sum[i] = 0;
-  for (uint k = lane * VEC; k < end; k += LANES * VEC) {
-    raw_t raw[COLS];
+  for (uint k = lane * VEC; k < terms; k += LANES * VEC) {
+    RAW_VECTOR(B_TYPE) raw[COLS];
     acc_t v[COLS][VEC];
-    UNROLL for (int j = 0; j < COLS; ++j) raw[j] = LOAD_RAW(b + k * ALONG(p.b_row), column[j]);
-    UNROLL for (int j = 0; j < COLS; ++j) unpack(raw[j], v[j]);
+    UNROLL for (int j = 0; j < COLS; ++j) raw[j] = LOAD_RAW(B_TYPE, b + k * ALONG(p.b_row), column[j]);
+    UNROLL for (int j = 0; j < COLS; ++j) UNPACK_RAW(B_TYPE, raw[j], v[j]);
     UNROLL for (int i = 0; i < ROWS; ++i) {
       acc_t u[VEC];
-      unpack(LOAD_RAW(a + k * ALONG(p.a_col), row[i]), u);
+      UNPACK_RAW(A_TYPE, LOAD_RAW(A_TYPE, a + k * ALONG(p.a_col), row[i]), u);
       UNROLL for (int j = 0; j < COLS; ++j) UNROLL for (int l = 0; l < VEC; ++l)
         sum[i * COLS + j] = MULTIPLY_ADD(u[l], v[j][l], sum[i * COLS + j]);
     }
@@ -53,7 +54,7 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
       const uint i = id % MEETING, from = id / MEETING;
       const long m = tile.m + (first + i) / COLS, n = tile.n + from * COLS + (first + i) % COLS;
       if (m < p.m && n < p.n)
-        store_sum(c_base, c_offset, s_base, s_offset, shared[i][from * LANES], tile, m, n, batch, p);
+        store_sum(c_base, c_offset, shared[i][from * LANES], end, tile, m, n, batch, p);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

@@ -1,10 +1,10 @@
 // The last step of a split-K product: adds the pieces' sums in a fixed order. A work-item computes a result;
 // with LANES above 1, that many work-items of a group share one, through local memory.
-// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: does nothing if a word in memory
-// is `stop`). c is as in the product. The accumulators are `pieces` matrices of m x n for each of the batch:
-// all matrices of the first piece first.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); RESULT; ADD_SELF (0, 1); those of epilogue.h; LANES; GUARDED
+// (1: does nothing if a word in memory is `stop`). c is as in the product. The accumulators are `pieces`
+// matrices of m x n for each of the batch: all matrices of the first piece first.
 #include "accumulator.h"
-#include "matmul_params.h"
+#include "epilogue.h"
 
 #define DEPTH 8  // pieces that are loaded at once
 
@@ -13,8 +13,8 @@ __attribute__((reqd_work_group_size(LANES, 1, 1)))
 #endif
 __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *sums_base,
                                 ulong sums_offset, __global const void *s_base, ulong s_offset,
-                                __global const void *word_base, ulong word_offset, uint stop, int pieces,
-                                const MatmulParams p) {
+                                SCALE_PARAMETERS __global const void *word_base, ulong word_offset, uint stop,
+                                int pieces, const MatmulParams p) {
 #if GUARDED
   if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
 #endif
@@ -44,10 +44,7 @@ __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global 
   if (lane > 0) return;
   sum = shared[0];
 #endif
-  sum *= ACC(FROM_BITS(TYPE, p.alpha));
-#if HAS_S
-  __global const STYPE(TYPE) *s = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
-  sum = MULTIPLY_ADD(ACC(FROM_BITS(TYPE, p.beta)), ACC(LOAD(TYPE, s, m * p.s_row + n * p.s_col)), sum);
-#endif
-  STORE(TYPE, AT(TYPE, c_base, c_offset) + z * p.c_batch, m * p.c_row + n * p.c_col, TO(TYPE, sum));
+  const Epilogue end = epilogue_of(ADD_SELF, s_base, s_offset, SCALE_ARGUMENTS z, p);
+  STORE(RESULT, AT(RESULT, c_base, c_offset) + z * p.c_batch, m * p.c_row + n * p.c_col,
+        TO(RESULT, ended(sum, m, n, end)));
 }

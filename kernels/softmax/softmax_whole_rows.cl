@@ -19,20 +19,20 @@ ROW_KERNEL void softmax(__global const void *a_base, ulong a_offset, __global vo
   EACH_VECTOR raw[k] = load_piece(in, PLACE(k), first, end);
   T top = -INFINITY, sum = 0, x[VEC];
   EACH_VECTOR {
-    unpack(raw[k], x);
+    UNPACK_RAW(A, raw[k], x);
     EACH_ELEMENT top = x[e] > top ? x[e] : top;
   }
   top = meet_max(shared, top, id, id, GROUP, 1);
   // A row of only -infinity has the sum 0. A NaN makes the sum NaN.
   const T shift = top == -INFINITY ? 0 : top;
   EACH_VECTOR {
-    unpack(raw[k], x);
+    UNPACK_RAW(A, raw[k], x);
     EACH_ELEMENT sum += exp(x[e] - shift);
   }
   sum = meet_add(shared, sum, id, id, GROUP, 1);
   const T last = LOG ? log(sum) : (T)1 / sum;
   EACH_VECTOR {
-    unpack(raw[k], x);
+    UNPACK_RAW(A, raw[k], x);
     EACH_ELEMENT x[e] = LOG ? x[e] - top - last : exp(x[e] - top) * last;
     store_piece(out, PLACE(k), first, end, x);
   }

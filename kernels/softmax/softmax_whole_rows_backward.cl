@@ -17,18 +17,18 @@ ROW_KERNEL void softmax(__global const void *a_base, ulong a_offset, __global co
   EACH_VECTOR raw[k] = load_piece(grad, PLACE(k), first, end);
   T sum = 0, g[VEC], y[VEC];
   EACH_VECTOR {
-    unpack(raw[k], g);
+    UNPACK_RAW(A, raw[k], g);
 #if LOG
     EACH_ELEMENT sum += g[e];
 #else
-    unpack(load_piece(result, PLACE(k), first, end), y);
+    UNPACK_RAW(A, load_piece(result, PLACE(k), first, end), y);
     EACH_ELEMENT sum += g[e] * y[e];
 #endif
   }
   sum = meet_add(shared, sum, id, id, GROUP, 1);
   EACH_VECTOR {
-    unpack(raw[k], g);
-    unpack(load_piece(result, PLACE(k), first, end), y);
+    UNPACK_RAW(A, raw[k], g);
+    UNPACK_RAW(A, load_piece(result, PLACE(k), first, end), y);
     EACH_ELEMENT g[e] = LOG ? g[e] - exp(y[e]) * sum : (g[e] - sum) * y[e];
     store_piece(out, PLACE(k), first, end, g);
   }

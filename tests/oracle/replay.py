@@ -313,6 +313,26 @@ def _csr_mm(
     return out.scatter_reduce(0, rows, products, reduce, include_self=False)
 
 
+def _product_of_type(add: Any, multiply: Any) -> Any:
+    """The forms with ``out_dtype``, of which the CPU has none: on copies of that type."""
+
+    def run(*args: Any) -> torch.Tensor:
+        place = next(i for i, arg in enumerate(args) if isinstance(arg, torch.dtype))
+        wide = [t.to(args[place]) for t in args[:place]]
+        if place == 2:
+            return multiply(*wide)
+        beta, alpha = args[place + 1 :]
+        return add(*wide, beta=beta, alpha=alpha)
+
+    return run
+
+
+def _scaled_mm(a: torch.Tensor, b: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    return (a.float() @ b.float() * scales.float() if a.itemsize < 8 else a @ b.to(a) * scales).to(
+        a
+    )
+
+
 def _grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
     """The project's own form, whose rows and columns behind the last end are zeros."""
     begins = [0, *ends.tolist()[:-1]]
@@ -476,6 +496,11 @@ SPECIAL = {
     "_thnn_fused_gru_cell.out": _gru_cell,
     "_thnn_fused_gru_cell_backward.out": _gru_cell_backward,
     "_ocl_csr_mm.out": _csr_mm,
+    "mm.dtype_out": _product_of_type(torch.addmm, torch.mm),
+    "addmm.dtype_out": _product_of_type(torch.addmm, torch.mm),
+    "bmm.dtype_out": _product_of_type(torch.baddbmm, torch.bmm),
+    "baddbmm.dtype_out": _product_of_type(torch.baddbmm, torch.bmm),
+    "_ocl_scaled_mm.out": _scaled_mm,
     "_ocl_grouped_mm.out": _grouped_mm,
     "_ocl_rows_of.out": _rows_of,
     "_ocl_pad.out": _pad,

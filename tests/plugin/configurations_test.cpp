@@ -35,15 +35,14 @@ class Configured : public testing::Test {
     return memory;
   }
   Problem problem_with(tb_address out) const {
-    return {.dtype = DType::Float32,
+    return {.types = DType::Float32,
             .batch = 1,
             .m = kM,
             .n = kN,
             .k = kK,
             .a = {on_a_.address(), 0, kK, 1},
             .b = {on_b_.address(), 0, kN, 1},
-            .c = {out, 0, kN, 1},
-            .self = std::nullopt};
+            .c = {out, 0, kN, 1}};
   }
   // Whether the algorithm takes the numbers; then it runs, and its result is checked.
   bool try_out(const AlgorithmFor<Problem>& algorithm, const Configuration& configuration) {

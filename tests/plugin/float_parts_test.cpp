@@ -7,7 +7,7 @@ namespace ocltensor::opencl::matmul {
 namespace {
 
 bool pays(int64_t batch, int64_t m, int64_t n, int64_t k, bool shares_a = false) {
-  Problem p{DType::Float32, batch, m, n, k, {}, {}, {}, {}};
+  Problem p{DType::Float32, batch, m, n, k, {}, {}, {}};
   p.a = {0, shares_a ? 0 : m * k, k, 1};
   p.b = {0, k * n, n, 1};
   p.c = {0, m * n, n, 1};

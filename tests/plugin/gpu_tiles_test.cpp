@@ -11,7 +11,7 @@ namespace {
 // Which operands run along k.
 enum class Along { Both, First, None };
 Problem product(int64_t batch, int64_t m, int64_t n, int64_t k, Along along = Along::First) {
-  Problem p{DType::Float32, batch, m, n, k, {}, {}, {}, {}};
+  Problem p{DType::Float32, batch, m, n, k, {}, {}, {}};
   p.a = {0, m * k, k, 1};
   if (along == Along::None) p.a = {0, m * k, 1, m};
   p.b = {0, k * n, n, 1};

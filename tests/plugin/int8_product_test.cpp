@@ -7,6 +7,7 @@
 #include "ops/matmul/matmul.h"
 #include "plugin/any_call.h"
 #include "plugin/nvidia_mma/emulated_units.h"
+#include "plugin/only_algorithm.h"
 
 namespace ocltensor::opencl::matmul {
 namespace {
@@ -39,14 +40,13 @@ void expect_exact(const Case& c) {
   const int64_t b_line = (c.b_along_k ? c.k : c.n) + c.b_gap;
   const std::vector<float> a = drawn(a_line * (c.a_along_k ? c.m : c.k) + 1);
   const std::vector<float> b = drawn(b_line * (c.b_along_k ? c.n : c.k) + 1);
-  Problem p{DType::Int8, 1, c.m, c.n, c.k, {}, {}, {}, {}};
-  p.sums_in_int32 = true;
+  Problem p{{DType::Int8, DType::Int8, DType::Int32, DType::Int32}, 1, c.m, c.n, c.k, {}, {}, {}};
   p.a = {memory.upload(a, DType::Int8), 0, c.a_along_k ? a_line : 1, c.a_along_k ? 1 : a_line};
   p.b = {memory.upload(b, DType::Int8), 0, c.b_along_k ? 1 : b_line, c.b_along_k ? b_line : 1};
   const int64_t line = (c.columns ? c.n : c.m) + 3, lines = c.columns ? c.m : c.n;
   const std::vector<float> room(static_cast<size_t>(line * lines), 7);
   p.c = {memory.upload(room, DType::Int32), 0, c.columns ? line : 1, c.columns ? 1 : line};
-  run_int8_matmul(*any, p);
+  run_matmul(*any, p);
   const std::vector<float> got = memory.download(p.c.address, DType::Int32, line * lines);
   for (int64_t i = 0; i < lines; ++i)
     for (int64_t j = 0; j < line; ++j) {
@@ -66,7 +66,7 @@ void expect_exact(const Case& c) {
 
 class Int8Products : public nvidia_mma::EmulatedUnits {
  protected:
-  static std::string ran() { return matmul_int8_algorithms().last()->id; }
+  static std::string ran() { return matmul_algorithms().last()->id; }
 };
 
 TEST_F(Int8Products, AreExactByEveryAlgorithm) {
@@ -74,17 +74,19 @@ TEST_F(Int8Products, AreExactByEveryAlgorithm) {
   if (IsSkipped()) return;
   for (const Case& c : kCases) {
     expect_exact(c);
-    EXPECT_EQ(ran(), c.k == 0 ? "matmul_int8.floats" : "matmul_int8.mma");
+    EXPECT_EQ(ran(), c.k == 0 ? "matmul.int8_floats" : "matmul.mma_int8");
   }
-  config::set("OCLTENSOR_DISABLED_ALGORITHMS", "matmul_int8.mma");
+  config::set("OCLTENSOR_DISABLED_ALGORITHMS", "matmul.mma_int8");
   for (const Case& c : kCases) {
     expect_exact(c);
-    EXPECT_EQ(ran(), "matmul_int8.floats") << "no instruction for bytes";
+    EXPECT_EQ(ran(), "matmul.int8_floats") << "no instruction for bytes";
   }
-  config::set("OCLTENSOR_DISABLED_ALGORITHMS", "matmul_int8.mma,matmul_int8.floats");
+  disable_all_but("matmul.int8_dots");
   for (const Case& c : kCases) {
     expect_exact(c);
-    EXPECT_EQ(ran(), c.k == 0 ? "matmul_int8.floats" : "matmul_int8.dots");
+    if (c.k != 0) {
+      EXPECT_EQ(ran(), "matmul.int8_dots");
+    }
   }
 }
 

@@ -174,13 +174,6 @@ const Row kRows[] = {
        (void)ot::linalg_inv_ex(ramp({3, 3}));
      },
      "linalg.cpu", "linalg.gpu"},
-    {"matmul_int8",
-     [] {
-       const ot::Tensor x = (ramp({8, 8}) * 100).to(ot::DType::Int8);
-       (void)ot::_int_mm(x, x);
-     },
-     "matmul_int8.floats", "matmul_int8.floats", kFewItems,
-     "the device has no instruction for four bytes"},
     {"matmul_grouped",
      [] {
        (void)ot::_ocl_grouped_mm(ramp({8, 4}), ramp({2, 4, 8}),

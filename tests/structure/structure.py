@@ -3,8 +3,8 @@
 usage: structure.py top ROOT       files and folders at the top that nobody planned
        structure.py rooms ROOT     folders that include each other's headers in a circle
        structure.py words ROOT     words that src/GLOSSARY.md has retired
-       structure.py kernels ROOT   kernels with lines over 110 columns, tabs, or blanks at their
-       ends
+       structure.py kernels ROOT   kernels with lines over 110 columns, tabs, blanks at their ends,
+                                   or functions of more than 100 lines
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import kernel_functions
 
 # What is searched for headers from each tree, after the including file's own folder, as in the
 # CMake files: plugin and adapter have rooms of the same names, and never see each other's.
@@ -32,6 +34,14 @@ DIVIDED = (
     "plugin/torch/csrc",
 )
 KERNEL_COLUMNS = 110
+KERNEL_LINES = 100  # of a function
+# Functions that are longer: (file, function) to the lines that it has. Numbers are only lowered.
+LONG_FUNCTIONS = {
+    ("nvidia_hopper/attention/backward.cl", "attention_hopper_backward"): 208,
+    ("nvidia_hopper/attention/forward.cl", "attention_hopper"): 152,
+    ("nvidia_hopper/conv/convolution.cl", "conv_hopper"): 148,
+    ("nvidia_hopper/matmul/product.cl", "matmul_hopper"): 159,
+}
 TOP = {
     *("CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE"),
     *("README.md", "bench", "include", "kernels", "plugin", "run", "src", "tests"),
@@ -143,6 +153,31 @@ def check_words(root: pathlib.Path) -> list[str]:
     return problems
 
 
+def long_functions(texts: dict[str, str], allowed: dict[tuple[str, str], int]) -> list[str]:
+    """What is wrong with the lengths of functions, of kernels' texts by file."""
+    problems = []
+    unseen = dict(allowed)
+    for file, text in texts.items():
+        try:
+            found = kernel_functions.functions(text)
+        except kernel_functions.Unbalanced as fault:
+            problems.append(f"{file}: {fault}")
+            continue
+        for function in found:
+            limit = unseen.pop((file, function.name), None)
+            name = f"{file}:{function.line}: {function.name}"
+            if function.lines > (limit or KERNEL_LINES):
+                most = limit or KERNEL_LINES
+                problems.append(f"{name} has {function.lines} lines, more than {most}")
+            elif limit and function.lines <= KERNEL_LINES:
+                problems.append(f"{name} is no longer long: take it out of LONG_FUNCTIONS")
+            elif limit and function.lines < limit:
+                problems.append(f"{name}: lower it to {function.lines} in LONG_FUNCTIONS")
+    return problems + [
+        f"{file}: {name} is gone: take it out of LONG_FUNCTIONS" for file, name in unseen
+    ]
+
+
 def check_kernels(root: pathlib.Path) -> list[str]:
     files = [f for f in sorted((root / "kernels").rglob("*")) if f.suffix in (".cl", ".h")]
     if len(files) < 100:
@@ -158,7 +193,8 @@ def check_kernels(root: pathlib.Path) -> list[str]:
             )
             faults += ["a tab"] * ("\t" in line) + ["blanks at the end"] * (line != line.rstrip())
             problems += [f"{file.relative_to(root)}:{number}: {fault}" for fault in faults]
-    return problems
+    texts = {f.relative_to(root / "kernels").as_posix(): f.read_text() for f in files}
+    return problems + long_functions(texts, LONG_FUNCTIONS)
 
 
 def main() -> None:

@@ -30,9 +30,11 @@ struct OuterArguments {
 const KernelOf<OuterArguments> kOuter{kSource, "outer"};
 
 const char* plan(const OpCall&, const matmul::Problem& p) {
-  if (p.dtype != DType::Float32) return "not float32";
+  if (const char* reason = matmul::refuse_other_types(p)) return reason;
+  if (const char* reason = matmul::refuse_more(p)) return reason;
+  if (p.type() != DType::Float32) return "not float32";
   if (p.k != 1 || p.batch != 1) return "not an outer product";
-  return p.self || p.c.col != 1 ? "not a plain row-major result" : nullptr;
+  return p.end.self || p.c.col != 1 ? "not a plain row-major result" : nullptr;
 }
 
 void run(const OpCall& call, const matmul::Problem& p) {
@@ -40,7 +42,7 @@ void run(const OpCall& call, const matmul::Problem& p) {
               {.c = matmul::memory_of_c(p),
                .a = matmul::memory_of_a(p),
                .b = matmul::memory_of_b(p),
-               .alpha = static_cast<float>(p.alpha.as_double()),
+               .alpha = static_cast<float>(p.end.alpha.as_double()),
                .a_step = p.a.row,
                .b_step = p.b.col,
                .c_step = p.c.row})

@@ -23,15 +23,14 @@ class ToyProvider : public testing::Test {
     const OpCall& call = *any;
     ProofNumbers numbers(call);
     const std::vector<float> a = numbers.draw(5 * terms, 9), b = numbers.draw(terms * 7, 9);
-    matmul::Problem p{.dtype = DType::Float32,
+    matmul::Problem p{.types = DType::Float32,
                       .batch = 1,
                       .m = 5,
                       .n = 7,
                       .k = terms,
                       .a = {numbers.upload(a, DType::Float32), 0, terms, 1},
                       .b = {numbers.upload(b, DType::Float32), 0, 7, 1},
-                      .c = {numbers.upload(std::vector<float>(35, 77), DType::Float32), 0, 7, 1},
-                      .self = std::nullopt};
+                      .c = {numbers.upload(std::vector<float>(35, 77), DType::Float32), 0, 7, 1}};
     matmul::run_matmul(call, p);
     const std::vector<float> c = numbers.download(p.c.address, DType::Float32, 35);
     for (int64_t i = 0; i < 35; ++i) {

@@ -8,14 +8,16 @@
 // other side, k = (tap, channel). WEIGHT 1: the gradient of weights: channels of `small` x (tap, channel of
 // `big`), k = positions of all images, written as sums for sum.cl. PARTIAL (1, for 16-bit types: writes the
 // sums of pieces as floats for sum.cl, [piece][row][column] as in a gradient; for float32 in the form of
-// results).
-// HAS_BIAS (without WEIGHT and PARTIAL); CHANNELS_LAST (of 16-bit results, 1: channels are neighbours).
+// results). ADD_SELF (1: there is a bias; without WEIGHT and PARTIAL); CHANNELS_LAST (of 16-bit results, 1:
+// channels are neighbours).
 // BN is 64 or 128 with TF32 or more than one of BF16_PARTS, because 256 would spill registers.
 #include "conv_hopper_places.h"
 
 #define A_ALONG_K (!WEIGHT)
 #define B_ALONG_K (!WEIGHT)
 #define FLOAT_RESULT (WEIGHT || PARTIAL || BF16_PARTS > 1 || TF32)
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #include "hopper_tile.h"
 
 // Parameters: the result, or sums; the map with windows; the other operand (`lines`); the bias; a word that
@@ -115,13 +117,13 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
     const int count_steps = min(p.piece_steps, steps - t.z * p.piece_steps);
     SUM_STEPS(sums, d, count_steps)
 
-#if HAS_BIAS
-    __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
+#if ADD_SELF
+    const Epilogue end = epilogue_of_bias(true, bias_base, bias_offset, p.bias_stride);
     UNROLL for (int j = 0; j < ACCUMULATORS / 2; ++j) {  // the same for both rows
       const int column = t.n0 + j / 2 * 8 + quarter * 2 + j % 2, at = j / 2 * 4 + j % 2;
-      const float b = column < n ? LOAD(TYPE, bias, column * p.bias_stride) : 0.0f;
-      sums[at] += b;
-      sums[at + 2] += b;
+      if (column >= n) continue;
+      sums[at] = ended(sums[at], column, 0, end);
+      sums[at + 2] = ended(sums[at + 2], column, 0, end);
     }
 #endif
     UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {

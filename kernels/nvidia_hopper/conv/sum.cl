@@ -2,7 +2,8 @@
 // in their order. A work-item computes a result.
 // Defines: TYPE (of the result); GUARDED (1: does nothing if a word in memory has the value `stop`).
 #include "conv_hopper_params.h"
-#include "types.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 
 INLINE float sum_of_pieces(__global const float *from, const ConvSumParams p) {
   float sum = 0.0f;
@@ -36,7 +37,7 @@ __kernel void sum_map(__global void *out_base, ulong out_offset, __global const 
       p.channels_last ? position * (long)p.channels + channel : channel * (long)p.positions + position;
   float sum = sum_of_pieces((__global const float *)((__global const char *)pieces_base + pieces_offset) +
                                 image * p.positions * p.channels + in_image, p);
-  if (p.has_bias) sum += LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), channel * p.bias_stride);
+  sum = ended(sum, channel, 0, epilogue_of_bias(p.has_bias, bias_base, bias_offset, p.bias_stride));
   const int i = position / p.row_positions;
   STORE(TYPE, AT(TYPE, out_base, out_offset),
         image * p.out_image + i * p.out_y + (position - i * p.row_positions) * p.out_x +

@@ -5,15 +5,16 @@
 // BF16_PARTS 3: operands are given as three bf16 parts with exactly their sum (bf16_parts.cl), and six of
 // the nine products are added. The matrix unit truncates when it adds, so its sums are added to ordinary
 // float sums every 64 k. BN 64, 128, 192 or 256 columns; A_ALONG_K, B_ALONG_K (1: contiguous along k, which
-// TF32 requires, 0: along m or n); HAS_S; ALIGNED (1: rows of a 16-bit result start at multiples of 16 bytes,
-// and all columns of self can be read in pairs, see pair.h); PARTIAL (1: k is divided into pieces, whose sums
-// are written as floats for split_k_sum.cl, a matrix for each piece of each product). Every line of an
-// operand, and every matrix of a batch, starts at a multiple of 16 bytes.
-#include "matmul_params.h"
+// TF32 requires, 0: along m or n); SELF_TYPE, ADD_SELF (0, 1); ALIGNED (1: rows of a 16-bit result start at
+// multiples of 16 bytes, and all columns of self can be read in pairs, see pair.h); PARTIAL (1: k is divided
+// into pieces, whose sums are written as floats for split_k_sum.cl, a matrix for each piece of each product).
+// Every line of an operand, and every matrix of a batch, starts at a multiple of 16 bytes.
+#include "epilogue.h"
 
 #define FLOAT_RESULT (PARTIAL || BF16_PARTS > 1 || TF32)
 #include "hopper_tile.h"
 #include "pair.h"
+END_OF_VECTORS(float)
 
 // Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed
 // (bf16_parts.cl); room for two tensor maps per work-group; `matrices` counts the batch, `pieces` those of k,
@@ -106,12 +107,6 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   }
 
   const int warp = (item >> 5) & 3, quarter = lane & 3;
-#if !PARTIAL
-  const float alpha = as_float((uint)p.alpha);
-#endif
-#if HAS_S
-  const float beta = as_float((uint)p.beta);
-#endif
   float d[ACCUMULATORS];
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) d[i] = 0.0f;
 #if BF16_PARTS == 3
@@ -124,6 +119,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
     const int first = PARTIAL ? t.z / matrices * piece_steps : 0,
               count_steps = PARTIAL ? min(piece_steps, steps - first) : steps;
     SUM_STEPS(sums, d, count_steps)
+    const Epilogue end = epilogue_of(ADD_SELF, s_base, s_offset, t.z, p);
 
     UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {
       // This item holds columns 8 j + 2 quarter and the next of row `row`, for all j.
@@ -132,23 +128,26 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       __global result_t *to =
           (__global result_t *)((__global char *)c_base + c_offset) + t.z * p.c_batch + row * p.c_row;
 #if !PARTIAL
-      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) sums[i / 2 * 4 + half_tile * 2 + i % 2] *= alpha;
+      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
+        const int at = i / 2 * 4 + half_tile * 2 + i % 2;
+        sums[at] = scaled_float(sums[at], end);
+      }
 #endif
-#if HAS_S
+#if ADD_SELF
       // Without conditions, so that the loads of all columns are under way at once: outside of the matrix its
       // last row and columns are read once more.
-      __global const STYPE(TYPE) *from =
-          AT_CONST(TYPE, s_base, s_offset) + t.z * p.s_batch + min(row, m - 1) * p.s_row;
+      __global const STYPE(SELF_TYPE) *from = end.self + min(row, m - 1) * p.s_row;
 #if ALIGNED
       UNROLL for (int j = 0; j < BN / 8; ++j) {
-        const float2 v = PAIR(TYPE, from + min(t.n0 + j * 8 + quarter * 2, n - 2));
-        sums[j * 4 + half_tile * 2] = fma(beta, v.x, sums[j * 4 + half_tile * 2]);
-        sums[j * 4 + half_tile * 2 + 1] = fma(beta, v.y, sums[j * 4 + half_tile * 2 + 1]);
+        const float2 v = PAIR(SELF_TYPE, from + min(t.n0 + j * 8 + quarter * 2, n - 2));
+        const int at = j * 4 + half_tile * 2;
+        sums[at] = with_self_float(sums[at], v.x, end);
+        sums[at + 1] = with_self_float(sums[at + 1], v.y, end);
       }
 #else
       UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
         const int at = i / 2 * 4 + half_tile * 2 + i % 2, column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
-        sums[at] = fma(beta, (float)LOAD(TYPE, from, min(column, n - 1) * p.s_col), sums[at]);
+        sums[at] = with_self_float(sums[at], LOAD(SELF_TYPE, from, min(column, n - 1) * p.s_col), end);
       }
 #endif
 #endif

@@ -2,9 +2,12 @@
 // are pixels of the target, columns its channels, and the terms are ordered by tap of the window, then by
 // channel of the source. A chunk is 16 bytes of adjacent channels of one tap, so the source's channels are
 // neighbours, padded with zeros to whole chunks, as they are in the packed weights [m][tap][padded channel].
-// Defines: those of mma_tile.h and mma.h (both operands are ALONG_K); HAS_BIAS; PARTIAL (1: the terms are
-// divided into pieces of p.steps buffers, whose sums are written as floats for split_k_sum.cl).
+// Defines: those of mma_tile.h and mma.h (both operands are ALONG_K); ADD_SELF (1: there is a bias); PARTIAL
+// (1: the terms are divided into pieces of p.steps buffers, whose sums are written as floats for
+// split_k_sum.cl).
 #include "conv_implicit_params.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #include "mma_tile.h"
 #include "mma_results.h"
 
@@ -138,6 +141,7 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
 
   __global result_t *target = (__global result_t *)((__global char *)target_base + target_offset) +
                               (PARTIAL ? get_group_id(2) * p.piece : phase.target);
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
   const int x0 = n0 + column, left = (int)p.m - x0;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
@@ -146,11 +150,9 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
       float2 v[FRAGMENTS_N];
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
         v[j] = low ? sums[j][i].zw : sums[j][i].xy;
-#if HAS_BIAS
-        __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
-        const int x = x0 + j * 8 + (lane & 3) * 2, end = (int)p.m - 1;
-        v[j] += (float2)(LOAD(TYPE, bias, min(x, end) * p.bias_stride),
-                         LOAD(TYPE, bias, min(x + 1, end) * p.bias_stride));
+#if !PARTIAL
+        const int x = x0 + j * 8 + (lane & 3) * 2, last = (int)p.m - 1;
+        v[j] = (float2)(ended(v[j].x, min(x, last), 0, end), ended(v[j].y, min(x + 1, last), 0, end));
 #endif
       }
       store_row(tiles,

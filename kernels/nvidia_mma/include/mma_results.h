@@ -1,11 +1,15 @@
-// Results of a tile in memory: numbers of the operands' type, or sums as they are, of TF32, of int8, and of
-// pieces (PARTIAL). The four lanes of a row have two adjacent results of every fragment of 8 columns.
+// Results of a tile in memory: numbers of the operands' type, or sums as they are: of TF32, of int8, of
+// pieces (PARTIAL), and where the result is float (FLOAT_RESULT). The four lanes of a row have two adjacent
+// results of every fragment of 8 columns.
 #ifndef OCLTENSOR_MMA_RESULTS_H
 #define OCLTENSOR_MMA_RESULTS_H
 #include "mma.h"
 #include "fragment_exchange.h"
 
-#define SUMS_STORED (PARTIAL || TF32_PARTS || KIND == KIND_i8)
+#ifndef FLOAT_RESULT
+#define FLOAT_RESULT 0
+#endif
+#define SUMS_STORED (PARTIAL || TF32_PARTS || KIND == KIND_i8 || FLOAT_RESULT)
 #if SUMS_STORED
 typedef sum_t result_t;
 #define STORED_AT_ONCE 2

@@ -1,10 +1,10 @@
 // Matrix product on NVIDIA's matrix units by mma.sync: a work-group computes a tile of BM x BN of one matrix
 // of the batch, or of one piece of k.
-// Defines: those of mma_tile.h and mma.h; HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written
-// as floats for split_k_sum.cl, a matrix for each piece of each product); GUARDED (1: does nothing if a word
-// in memory is `stop`); GROUPED (grouped.h; not PARTIAL).
+// Defines: those of mma_tile.h, mma.h and mma_results.h; SELF_TYPE, ADD_SELF (0, 1); PARTIAL (1: k is divided
+// into pieces, whose sums are written as floats for split_k_sum.cl, a matrix for each piece of each product);
+// GUARDED (1: does nothing if a word in memory is `stop`); GROUPED (grouped.h; not PARTIAL).
+#include "epilogue.h"
 #include "grouped.h"
-#include "matmul_params.h"
 #include "mma_lines.h"
 #include "mma_results.h"
 
@@ -35,6 +35,7 @@ INLINE void write_operands(__local uchar *tiles, uint to, const Held *held, cons
 #endif
 #include "mma_loop.h"
 #include "pair.h"
+END_OF_VECTORS(float2)
 
 // Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed; `matrices` of
 // the batch; buffers of k in a piece.
@@ -91,15 +92,13 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   sum4_t sums[FRAGMENTS_N][FRAGMENTS_M];
   sum_along_k(tiles, sums, o, count, row, column);
 
-#define SCALED (!PARTIAL && KIND != KIND_i8)
-#if SCALED
-  const float alpha = as_float((uint)p.alpha);
+#define ENDS (!PARTIAL && KIND != KIND_i8)  // sums of pieces end later, and those of int8 are the results
+#if ENDS
+  const Epilogue end = epilogue_of(ADD_SELF, s_base, s_offset, z, p);
 #endif
-#if HAS_S
-  const float beta = as_float((uint)p.beta);
-  __global const STYPE(TYPE) *self = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
+#if ADD_SELF
   const bool in_pairs =
-      LIE_IN_PAIRS(TYPE, AT_CONST(TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
+      LIE_IN_PAIRS(SELF_TYPE, AT_CONST(SELF_TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
   __global result_t *c = (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch + c_first;
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
@@ -108,19 +107,19 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
       sum2_t v[FRAGMENTS_N];
       OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
         v[j] = low ? sums[j][i].zw : sums[j][i].xy;
-#if SCALED
-        v[j] *= alpha;
+#if ENDS
+        v[j] = scaled_float2(v[j], end);
 #endif
-#if HAS_S
+#if ADD_SELF
         // Without conditions, so that the loads of all columns are under way at once: past the matrix its
         // last rows and columns are read once more.
         const int x = n0 + column + j * 8 + (lane & 3) * 2;
-        __global const STYPE(TYPE) *line = self + min(y, m - 1) * p.s_row;
-        v[j] = fma(beta,
-                   in_pairs ? PAIR(TYPE, line + min(x, n - 2))
-                            : (float2)(LOAD(TYPE, line, min(x, n - 1) * p.s_col),
-                                       LOAD(TYPE, line, min(x + 1, n - 1) * p.s_col)),
-                   v[j]);
+        __global const STYPE(SELF_TYPE) *line = end.self + min(y, m - 1) * p.s_row;
+        v[j] = with_self_float2(v[j],
+                                in_pairs ? PAIR(SELF_TYPE, line + min(x, n - 2))
+                                         : (float2)(LOAD(SELF_TYPE, line, min(x, n - 1) * p.s_col),
+                                                    LOAD(SELF_TYPE, line, min(x + 1, n - 1) * p.s_col)),
+                                end);
 #endif
       }
       store_row(tiles, c + y * p.c_row + n0 + column, 1, y < m ? n - n0 - column : 0, v, FRAGMENTS_N);

@@ -1,5 +1,5 @@
 // Product of bf16 matrices by AVX-512's dot products of pairs, A packed by product_pack.cl; a step along k is
-// a pair. Defines: TYPE (b, s; bf16), OUT (c; float where k takes several blocks).
+// a pair. Defines: B_TYPE (bf16), RESULT (of c; float where k takes several blocks), those of epilogue.h.
 #include "bf16_pairs.h"
 #include "tile_rows.h"
 
@@ -39,11 +39,12 @@ INLINE void pack_pairs(SCRATCH float16 *panel, __global const ushort *b, long ro
 
 ONE_ITEM __kernel void product(__global void *c_base, ulong c_offset, __global const void *a_base,
                                ulong a_offset, __global const void *b_base, ulong b_offset,
-                               __global const void *s_base, ulong s_offset, const MatmulParams p,
-                               const long a_batch, const int rows, const int panels, const int add_s) {
+                               __global const void *s_base, ulong s_offset,
+                               __global const void *scales_base, ulong scales_offset,
+                               const MatmulParams p, const long a_batch, const int rows, const int panels,
+                               const int add_s) {
   SCRATCH float16 packed[MAX_PANELS * PANEL_VECTORS];
-  sweep_tiles(AT(OUT, c_base, c_offset) + get_global_id(2) * p.c_batch,
-              OF_BATCH(f32, a_base, a_offset, a_batch), OF_BATCH(TYPE, b_base, b_offset, p.b_batch),
-              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, pair_count(p.k), FIRST_PLACE, rows,
-              panels, add_s);
+  sweep_tiles(AT(RESULT, c_base, c_offset) + get_global_id(2) * p.c_batch,
+              OF_BATCH(f32, a_base, a_offset, a_batch), OF_BATCH(B_TYPE, b_base, b_offset, p.b_batch),
+              END_OF_BATCH, packed, p, pair_count(p.k), FIRST_PLACE, rows, panels);
 }

@@ -137,6 +137,16 @@ class AlgorithmList {
         CarefulChoices::key_of(call, [&] { return Traits::describe(call, problem); });
     while (!choose_and_run(call, problem, key)) continue;  // its programs do not compile: another
   }
+  // The first that can run and that the rule does not pass over.
+  const Entry* by_rule(const OpCall& call, const Problem& problem) const {
+    for (const Entry* entry : entries_) {
+      Plan plan;
+      if (excluded(call, *entry) == nullptr && entry->passed_over(call, problem) == nullptr &&
+          entry->plan(call, problem, plan) == nullptr)
+        return entry;
+    }
+    return nullptr;
+  }
   // Runs this algorithm, whatever the rule says. It must take the problem.
   void run_one(const OpCall& call, const Problem& problem, const Entry& entry) {
     Plan plan;

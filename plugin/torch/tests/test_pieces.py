@@ -187,6 +187,26 @@ class Products(Case):
         got = torch._weight_int8pack_mm(x.to("ocl"), b.t().contiguous().to("ocl"), scales.to("ocl"))
         torch.testing.assert_close(got.cpu().double(), want, rtol=8e-3, atol=1e-2)  # 2^-8
 
+    def test_operands_are_not_copied(self) -> None:
+        """Weights of int8 and factors of 16 bits beside a float32 result are read as they are."""
+        x = torch.randn(2, 1024, device="ocl").bfloat16()
+        weight = torch.randint(-128, 128, (2048, 1024), device="ocl").to(torch.int8)
+        scales = torch.rand(2048, device="ocl").bfloat16()
+        wide = torch.randn(1024, 2048, device="ocl").bfloat16()
+        work = {
+            "int8": lambda: torch._weight_int8pack_mm(x, weight, scales),
+            "float32": lambda: torch.mm(x, wide, out_dtype=torch.float32),
+        }
+        for name, run in work.items():
+            with self.subTest(name):
+                run()
+                torch.ocl.synchronize()
+                torch.ocl.reset_peak_memory_stats()
+                before = torch.ocl.memory_allocated()
+                run()
+                peak = torch.ocl.max_memory_allocated() - before
+                self.assertLess(peak, weight.numel() // 2)
+
     def test_bytes_by_other_names(self) -> None:
         """Sums of int32 by way of out_dtype are those of _int_mm, and made by it."""
         from torch._higher_order_ops.out_dtype import out_dtype
@@ -200,7 +220,7 @@ class Products(Case):
         got = out_dtype(aten.mm.default, torch.int32, a.to("ocl"), b.to("ocl"))
         self.assertEqual(got.dtype, torch.int32)
         self.assertTrue(torch.equal(got.cpu().long(), want))
-        self.assertIn("matmul_int8", torch.backends.ocl.last_choices())
+        self.assertIn("int8", str(torch.backends.ocl.last_choices()["matmul"]))
         self.same(lambda x, y: out_dtype(aten.mm.default, torch.int32, x.int(), y.int()), a, b)
 
     def test_linear_combination(self) -> None:

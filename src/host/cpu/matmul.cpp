@@ -81,6 +81,29 @@ void added(const CpuCall& call) {
   });
 }
 
+void activated(const CpuCall& call) {
+  added(call);
+  with_compute(call.specs[0].dtype, [&]<typename T>(T) {
+    auto result = read<T>(call.out(0));
+    const bool gelu = call.args.boolean(Arg::use_gelu);
+    for (T& v : result) {
+      const auto x = static_cast<double>(v);
+      v = static_cast<T>(gelu ? x * 0.5 * std::erfc(-x * M_SQRT1_2) : x < 0 ? 0 : x);
+    }
+    write(call.out(0), result);
+  });
+}
+
+void scaled(const CpuCall& call) {
+  const View out = call.out(0);
+  with_compute(out.type, [&]<typename T>(T) {
+    auto result = product<T>(operands(call));
+    const auto scales = read<T>(View(call.args.tensor(Arg::scales)).broadcast_to(out.sizes));
+    for (size_t i = 0; i < result.size(); ++i) result[i] *= scales[i];
+    write(out, result);
+  });
+}
+
 // Each group's part of the rows, of the columns, or of the terms. What no group has is 0.
 struct GroupedProduct {
   View a, b;
@@ -137,9 +160,21 @@ void grouped(const CpuCall& call) {
 }
 
 constexpr CpuOperator kOperators[] = {
-    {"mm.out", plain},    {"bmm.out", plain},     {"mv.out", plain},
-    {"dot.out", plain},   {"addmm.out", added},   {"baddbmm.out", added},
-    {"addmv.out", added}, {"_int_mm.out", plain}, {"_ocl_grouped_mm.out", grouped},
+    {"mm.out", plain},
+    {"bmm.out", plain},
+    {"mv.out", plain},
+    {"dot.out", plain},
+    {"addmm.out", added},
+    {"baddbmm.out", added},
+    {"addmv.out", added},
+    {"_int_mm.out", plain},
+    {"_ocl_grouped_mm.out", grouped},
+    {"mm.dtype_out", plain},
+    {"bmm.dtype_out", plain},
+    {"addmm.dtype_out", added},
+    {"baddbmm.dtype_out", added},
+    {"_addmm_activation.out", activated},
+    {"_ocl_scaled_mm.out", scaled},
 };
 
 }  // namespace

@@ -63,10 +63,11 @@ class MmaProducts : public EmulatedUnits {
             sum += product;
             size += std::abs(product);
           }
-          double want = p.alpha.as_double() * sum;
-          if (p.self) {
-            const double self = s[z * p.self->batch + i * p.self->row + j * p.self->col];
-            want += p.beta.as_double() * self;
+          double want = p.end.alpha.as_double() * sum;
+          if (p.end.self) {
+            const double self =
+                s[z * p.end.self->batch + i * p.end.self->row + j * p.end.self->col];
+            want += p.end.beta.as_double() * self;
             size += std::abs(self);
           }
           // Factors are rounded once each, the result once; float sums are far more accurate.
@@ -162,15 +163,15 @@ TEST_F(MmaProducts, AreRightForAnyShapeAndLayout) {
       const Numbers b = draw(memory, c.batch * b_line * b_lines, type);
       const Numbers s = draw(memory, c.batch * c.m * c.n, type);
       const int64_t line = c.n + 3;
-      Problem p{type, c.batch, c.m, c.n, c.k, {}, {}, {}, {}, 0.5, 0};
+      Problem p{type, c.batch, c.m, c.n, c.k, {}, {}, {}, {.alpha = 0.5}};
       p.a = {a.address, c.a_repeats ? 0 : a_line * a_lines, c.a_along_k ? a_line : 1,
              c.a_along_k ? 1 : a_line};
       p.b = {b.address, b_line * b_lines, c.b_along_k ? 1 : b_line, c.b_along_k ? b_line : 1};
       const auto count = static_cast<size_t>(c.batch * c.m * line);
       p.c = {memory.upload(std::vector<float>(count, 7), type), c.m * line, line, 1};
       if (c.self) {
-        p.self = matmul::Matrix{s.address, c.m * c.n, 1, c.m};
-        p.beta = -2;
+        p.end.self = matmul::Matrix{s.address, c.m * c.n, 1, c.m};
+        p.end.beta = -2;
       }
       v.a_along_k = c.a_along_k || !has_vector_lines(p, matmul::operand_a(p), false);
       v.b_along_k = c.b_along_k || !has_vector_lines(p, matmul::operand_b(p), false);
@@ -196,7 +197,7 @@ TEST_F(MmaProducts, NumbersBeyondTwoPartsAreMultipliedInPlainFloat) {
     a.host[3 * kK + 5] = special;
     const tb_address a_at = memory.upload(a.host, DType::Float32);
     const Numbers b = draw(memory, kK * kN, DType::Float32);
-    Problem p{DType::Float32, 1, kM, kN, kK, {a_at, 0, kK, 1}, {b.address, 0, kN, 1}, {}, {}};
+    Problem p{DType::Float32, 1, kM, kN, kK, {a_at, 0, kK, 1}, {b.address, 0, kN, 1}, {}};
     p.c = {memory.upload(std::vector<float>(kM * kN, 7), DType::Float32), 0, kN, 1};
     const MmaProduct v{MmaKind::Tf32x3, 4, true, false, false};
     run_tf32x3_product(call(), p, v);
@@ -228,7 +229,7 @@ TEST_F(MmaProducts, PartsAloneAreRightAndStopByTheirGuard) {
   ProofNumbers memory(call());
   const Numbers a = draw(memory, kM * kK, DType::Float32);
   const Numbers b = draw(memory, kK * kN, DType::Float32);
-  Problem p{DType::Float32, 1, kM, kN, kK, {a.address, 0, kK, 1}, {b.address, 0, kN, 1}, {}, {}};
+  Problem p{DType::Float32, 1, kM, kN, kK, {a.address, 0, kK, 1}, {b.address, 0, kN, 1}, {}};
   const MmaProduct v{MmaKind::Tf32x3, 4, true, false, false};
   const uint32_t value = matmul::next_guard_value();
   for (const bool stops : {false, true}) {
@@ -253,7 +254,7 @@ TEST_F(MmaProducts, AreChosenByRule) {
   const auto multiply = [&](DType type, int64_t m, int64_t n, int64_t k) {
     const AnyCall any;  // as the settings are now
     ProofNumbers memory(*any);
-    Problem p{type, 1, m, n, k, {}, {}, {}, {}};
+    Problem p{type, 1, m, n, k, {}, {}, {}};
     p.a = {draw(memory, m * k, type).address, 0, k, 1};
     p.b = {draw(memory, k * n, type).address, 0, n, 1};
     p.c = {draw(memory, m * n, type).address, 0, n, 1};

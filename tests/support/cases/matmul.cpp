@@ -7,7 +7,10 @@ namespace ocltensor::testing {
 namespace {
 
 bool is_int8_product(const Operator& op) { return op.schema.name == "_int_mm"; }
+bool is_scaled(const Operator& op) { return op.schema.name == "_ocl_scaled_mm"; }
+bool chooses_type(const Operator& op) { return op.schema.full_name().ends_with(".dtype_out"); }
 bool accepts(const Operator& op, DType dtype) {
+  if (is_scaled(op) || op.schema.name == "_addmm_activation") return is_floating(dtype);
   if (op.schema.name == "_ocl_grouped_mm")
     return is_floating(dtype) && compute_type(dtype) == DType::Float32;
   return is_int8_product(op) ? dtype == DType::Int8 : dtype != DType::Bool;
@@ -71,14 +74,29 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   const auto shape = [&](int64_t rows, int64_t columns) {
     return batched ? Dims{s.b, rows, columns} : Dims{rows, columns};
   };
-  const bool added = n.starts_with("add") || n.starts_with("badd");
+  const bool added = n.starts_with("add") || n.starts_with("badd") || n == "_addmm_activation";
   const size_t at = added ? 1 : 0;
+  const bool is_of_bytes = is_scaled(op) && draw.rng.chance(0.7);
+  DType result_type = dtype;
+  if (chooses_type(op)) {
+    if (size_of(dtype) == 2 && is_floating(dtype) && draw.rng.chance(0.8))
+      result_type = DType::Float32;
+    c.set("out_dtype", result_type);
+  }
   c.args[at] = draw.tensor(dtype, dot ? Dims{s.k} : shape(s.m, s.k), d);
-  c.args[at + 1] = draw.tensor(dtype, dot || vector ? Dims{s.k} : shape(s.k, s.n), d);
+  c.args[at + 1] = draw.tensor(is_of_bytes ? DType::Int8 : dtype,
+                               dot || vector ? Dims{s.k} : shape(s.k, s.n), d);
+  if (is_scaled(op)) {
+    const Dims result{s.m, s.n};
+    const DType type = draw.rng.chance(0.3) ? DType::Float32 : dtype;
+    c.set("scales", draw.tensor(type, draw.rng.chance(0.6) ? Dims{s.n} : draw.broadcastable(result),
+                                Domain{-0.5, 0.5, 0, false, false}));
+  }
   if (added) {
     const Dims result = vector ? Dims{s.m} : shape(s.m, s.n);
+    const DType self_type = result_type != dtype && draw.rng.chance(0.5) ? dtype : result_type;
     c.set("self",
-          draw.tensor(dtype, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
+          draw.tensor(self_type, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
     c.set("beta", factor(draw, dtype));
     c.set("alpha", factor(draw, dtype));
   }

@@ -78,7 +78,7 @@ Defines ConvHopperVariant::defines() const {
   d.type(define::TYPE, kTypes[static_cast<int>(kind)]).set(define::BF16_PARTS, bf16_parts_of(kind));
   d.set(define::TF32, kind == Kind::Tf32).set(define::BN, columns).set(define::STAGES, stages());
   d.set(define::WEIGHT, weight).set(define::PARTIAL, partial);
-  return d.set(define::HAS_BIAS, bias).set(define::CHANNELS_LAST, channels_last);
+  return d.set(define::ADD_SELF, bias).set(define::CHANNELS_LAST, channels_last);
 }
 
 // The box in which the engine's windows begin may end up to stride - 1 elements after the last

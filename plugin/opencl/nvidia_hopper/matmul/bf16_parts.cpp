@@ -36,7 +36,12 @@ Operand bf16_part_operand(const Bf16PartsOperand& s, tb_address address, int64_t
                           bool along_k) {
   const auto line = static_cast<int64_t>(s.padded);
   const auto matrix = batch == 0 ? 0 : static_cast<int64_t>(s.lines) * line;
-  return {address, matrix, along_k ? line : 1, along_k ? 1 : line, std::max<int64_t>(1, batch)};
+  return {DType::BFloat16,
+          address,
+          matrix,
+          along_k ? line : 1,
+          along_k ? 1 : line,
+          std::max<int64_t>(1, batch)};
 }
 int64_t bytes_of_bf16_parts(const Bf16PartsOperand& s) {
   return static_cast<int64_t>(s.bf16_part) * 3 * 2;
@@ -51,7 +56,7 @@ void run_split(Launch launch, const Bf16PartsParams& params) {
 
 Variant variant_of(const OpCall& call, const matmul::Problem& p) {
   Variant v{HopperKind::Bf16x3, 64, operand_a(p).along_k(), operand_b(p).along_k(),
-            p.self.has_value()};
+            p.end.self.has_value()};
   choose_tiles(call, p, v);
   return v;
 }
@@ -73,7 +78,7 @@ std::vector<matmul::Problem> slices_of(const matmul::Problem& p) {
   if (room < (batches ? 1 : kLeast)) return {};
   const int64_t length = batches ? room : room / kHopperRows * kHopperRows;
   const auto moved = [&](matmul::Matrix m, int64_t elements) {
-    m.address += static_cast<uint64_t>(elements * size_of(p.dtype));
+    m.address += static_cast<uint64_t>(elements * size_of(p.type()));
     return m;
   };
   std::vector<matmul::Problem> slices;
@@ -86,7 +91,7 @@ std::vector<matmul::Problem> slices_of(const matmul::Problem& p) {
       return moved(m, at * (batches ? m.batch : rows ? m.row : m.col));
     };
     q.c = result(p.c);
-    if (p.self) q.self = result(*p.self);
+    if (p.end.self) q.end.self = result(*p.end.self);
     slices.push_back(q);
   }
   return slices;
@@ -103,7 +108,7 @@ struct Bf16x6Plan {
 };
 
 Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const matmul::Problem& p) {
-  if (p.dtype != DType::Float32) return "not float32";
+  if (p.type() != DType::Float32) return "not float32";
   if (const char* reason = refuse_product(p)) return reason;
   if (p.m <= 4) return "a few rows";
   for (const Operand& o : {operand_a(p), operand_b(p)})  // required by the plain kernel
@@ -187,8 +192,10 @@ const char* refuse_bf16_part_product(const OpCall& call, const matmul::Problem& 
 
 void run_bf16_part_product(const OpCall& call, const matmul::Problem& p, const Bf16PartMatrix& a,
                            const Bf16PartMatrix& b, const matmul::Guard& guard) {
-  enqueue_product(call, p, variant_of(call, p), {a.address, a.batch, a.row, a.col, a.matrices},
-                  {b.address, b.batch, b.col, b.row, b.matrices}, guard);
+  const DType part = DType::BFloat16;
+  enqueue_product(call, p, variant_of(call, p),
+                  {part, a.address, a.batch, a.row, a.col, a.matrices},
+                  {part, b.address, b.batch, b.col, b.row, b.matrices}, guard);
   matmul::run_portable_tiles(call, p, guard);
 }
 

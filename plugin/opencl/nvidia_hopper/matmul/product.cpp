@@ -39,7 +39,7 @@ Kind kind_of(DType type) {
 // For 16-bit types and TF32: operands that the copy engine cannot read in place are copied along k
 // first.
 Variant direct_variant(const OpCall& call, const matmul::Problem& p) {
-  Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
+  Variant v{kind_of(p.type()), 64, true, true, p.end.self.has_value()};
   const bool needs_k = v.kind == Kind::Tf32;
   const Operand a = operand_a(p), b = operand_b(p);
   v.a_along_k = !matmul::has_vector_lines(p, a, needs_k) || a.along_k();
@@ -50,8 +50,8 @@ Variant direct_variant(const OpCall& call, const matmul::Problem& p) {
 
 Planned<Variant> plan_direct(const OpCall& call, const matmul::Problem& p) {
   if (const char* reason = refuse_product(p)) return reason;
-  const bool half = p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
-  if (!half && p.dtype != DType::Float32) return "not a type of the matrix units";
+  const bool half = p.type() == DType::Float16 || p.type() == DType::BFloat16;
+  if (!half && p.type() != DType::Float32) return "not a type of the matrix units";
   if (!half && !call.policy().allow_tf32) return "TF32 is not allowed";
   const Variant v = direct_variant(call, p);
   if (!is_product_proven(call, v)) return kNotProven;
@@ -66,9 +66,9 @@ const char* pass_over_direct(const OpCall&, const matmul::Problem& p) {
 // Whether the result is stored, and self is loaded, by vectors. Float results are stored either
 // way.
 bool is_aligned(const matmul::Problem& p, const Variant& v) {
-  const int64_t item = size_of(p.dtype);
+  const int64_t item = size_of(p.type());
   if (v.pieces > 1) return true;
-  if (const auto& s = p.self)
+  if (const auto& s = p.end.self)
     if (s->address % (2 * item) != 0 || s->col != 1 || (p.n | s->row | s->batch) % 2 != 0)
       return false;
   if (v.kind == Kind::Tf32 || v.bf16_parts()) return true;
@@ -78,6 +78,8 @@ bool is_aligned(const matmul::Problem& p, const Variant& v) {
 }  // namespace
 
 const char* refuse_product(const matmul::Problem& p) {
+  if (const char* reason = matmul::refuse_other_types(p)) return reason;
+  if (const char* reason = matmul::refuse_more(p)) return reason;
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -127,7 +129,8 @@ void enqueue_product(const OpCall& call, const matmul::Problem& p, const Variant
                .b_matrices = static_cast<int32_t>(b.matrices),
                .p = matmul::matmul_params(q)})
       .run({groups * kItems, 1, 1}, {kItems, 1, 1});
-  if (v.pieces > 1) matmul::sum_pieces(call, p, v.pieces, sums.address(), guard);
+  if (v.pieces > 1)
+    matmul::sum_pieces(call, matmul::results_of(p), v.pieces, sums.address(), guard);
 }
 
 bool is_product_proven(const OpCall& call, const Variant& v) {

@@ -44,7 +44,8 @@ struct HopperProduct {
         .set(define::BN, columns)
         .set(define::STAGES, stages());
     d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
-    d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+    d.type(define::SELF_TYPE, kTypes[static_cast<int>(kind)]);
+    d.set(define::ADD_SELF, self && pieces == 1).set(define::PARTIAL, pieces > 1);
     return d.set(define::ALIGNED, aligned);
   }
   size_t index() const {

@@ -21,13 +21,12 @@ std::string wrong_hopper_product(const OpCall& call, const void* what) {
   const std::vector<float> a = numbers.draw(v.a_along_k ? kM * kLineK : kK * kLineM, 1);
   const std::vector<float> b = numbers.draw(v.b_along_k ? n * kLineK : kK * kLineN, 1);
   const std::vector<float> s = numbers.draw(kM * n, 1);
-  matmul::Problem p{type, 1, kM, n, kK, {}, {}, {}, {}, 1, 0};
+  matmul::Problem p{type, 1, kM, n, kK, {}, {}, {}};
   p.a = {numbers.upload(a, type), 0, v.a_along_k ? kLineK : 1, v.a_along_k ? 1 : kLineM};
   p.b = {numbers.upload(b, type), 0, v.b_along_k ? 1 : kLineN, v.b_along_k ? kLineK : 1};
   p.c = {numbers.upload(std::vector<float>(kM * line_c, kRoom), type), 0, line_c, 1};
   if (v.self) {
-    p.self = matmul::Matrix{numbers.upload(s, type), 0, n, 1};
-    p.beta = 1;
+    p.end.add({numbers.upload(s, type), 0, n, 1});
   }
   v.bf16_parts() ? run_bf16x6_product(call, p, v) : run_product(call, p, v);
 

@@ -106,18 +106,13 @@ class PhaseRun {
     const ConvPhase& all = k.phases[0];
     const tb_address target =
         Roles(p_).target + static_cast<uint64_t>(all.target * size_of(p_.dtype));
-    matmul::Problem sum{.dtype = p_.dtype,
+    matmul::Results sum{.types = p_.dtype,
                         .batch = p_.params.batch,
                         .m = all.map_pixels,
                         .n = k.m,
-                        .k = k.padded_channels,
-                        .a = {},
-                        .b = {},
-                        .c = {target, k.target_image, k.target_column, k.target_channel},
-                        .self = std::nullopt};
+                        .c = {target, k.target_image, k.target_column, k.target_channel}};
     if (p_.bias) {
-      sum.self = matmul::Matrix{*p_.bias, 0, 0, k.bias_stride};
-      sum.beta = 1;
+      sum.end.add({*p_.bias, 0, 0, k.bias_stride});
     }
     k.piece = all.pixels * k.m;
     k.target_image = all.map_pixels * k.m;
@@ -236,7 +231,7 @@ uint32_t usable_conv_tiles(const Capabilities& caps, MmaKind kind) {
 
 Defines ConvMma::defines(const Capabilities& caps) const {
   Defines d = tile_defines(caps, kind, tile, true, true);
-  return d.set(define::HAS_BIAS, bias && pieces == 1).set(define::PARTIAL, pieces > 1);
+  return d.set(define::ADD_SELF, bias && pieces == 1).set(define::PARTIAL, pieces > 1);
 }
 
 void run_convolution(const OpCall& call, const Problem& p, const ConvMma& v) {

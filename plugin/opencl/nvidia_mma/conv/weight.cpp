@@ -107,15 +107,8 @@ void run_columns(const OpCall& call, const Problem& p, const WeightMma& wish, tb
   k.piece = k.m * k.n;
   const Scratch sums = call.scratch(static_cast<uint64_t>(cut.pieces * k.piece * 4));
   launch(call, cut, k, sums, small, big);
-  const matmul::Problem sum{.dtype = p.dtype,
-                            .batch = 1,
-                            .m = k.m,
-                            .n = k.n,
-                            .k = pixels_of(p.params),
-                            .a = {},
-                            .b = {},
-                            .c = {target, 0, line, 1},
-                            .self = std::nullopt};
+  const matmul::Results sum{
+      .types = p.dtype, .batch = 1, .m = k.m, .n = k.n, .c = {target, 0, line, 1}};
   matmul::sum_pieces(call, sum, cut.pieces, sums.address());
 }
 

@@ -36,13 +36,13 @@ const char* refuse(const OpCall& call, const GroupedProblem& p) {
 
 Planned<MmaProduct> plan(const OpCall& call, const GroupedProblem& p) {
   if (const char* reason = refuse(call, p)) return reason;
-  Planned<MmaKind> kind = kind_of(call, p.product.dtype);
+  Planned<MmaKind> kind = kind_of(call, p.product.type());
   if (kind.reason() != nullptr) return kind.reason();
   return proven_product(call, p.even_share(), kind.plan(), p.parts);
 }
 
 Planned<MmaProduct> plan_tf32x3(const OpCall& call, const GroupedProblem& p) {
-  if (const char* reason = refuse_tf32_parts(call, p.product.dtype)) return reason;
+  if (const char* reason = refuse_tf32_parts(call, p.product.type())) return reason;
   if (const char* reason = refuse(call, p)) return reason;
   return proven_product(call, p.even_share(), MmaKind::Tf32x3, p.parts);
 }

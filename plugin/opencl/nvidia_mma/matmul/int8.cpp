@@ -5,23 +5,21 @@
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
 
-using matmul::Int8Problem;
+using matmul::Problem;
 
-Planned<MmaProduct> plan_int8(const OpCall& call, const Int8Problem& p) {
-  if (const char* reason = refuse_product(call, p.product)) return reason;
-  return proven_product(call, p.product, MmaKind::Int8);
-}
-
-void run_int8(const OpCall& call, const Int8Problem& p, const MmaProduct& v) {
-  run_product(call, p.product, v);
+Planned<MmaProduct> plan_int8(const OpCall& call, const Problem& p) {
+  if (!p.is_of_bytes() || p.types.result != DType::Int32) return "no sums of int8";
+  if (p.batch != 1) return "a batch";
+  if (const char* reason = refuse_product(call, p)) return reason;
+  return proven_product(call, p, MmaKind::Int8);
 }
 
 }  // namespace
 
-constinit const AlgorithmFor<Int8Problem> kInt8Product({.id = "matmul_int8.mma",
-                                                        .description = "matrix units by mma.sync",
-                                                        .style = DeviceStyle::Gpu,
-                                                        .provider = &kNvidiaMma},
-                                                       Steps<plan_int8, run_int8>());
+constinit const AlgorithmFor<Problem> kInt8Product({.id = "matmul.mma_int8",
+                                                    .description = "matrix units by mma.sync",
+                                                    .style = DeviceStyle::Gpu,
+                                                    .provider = &kNvidiaMma},
+                                                   Steps<plan_int8, run_product>());
 
 }  // namespace ocltensor::opencl::nvidia_mma

@@ -48,13 +48,16 @@ bool reads_along_k(const Problem& p, const Operand& o, MmaKind kind) {
 
 Planned<MmaProduct> plan_direct(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_product(call, p)) return reason;
-  Planned<MmaKind> kind = kind_of(call, p.dtype);
+  if (p.types.a != p.types.b) return "the factors have different types";
+  Planned<MmaKind> kind = kind_of(call, p.type());
   return kind.reason() != nullptr ? kind.reason() : proven_product(call, p, kind.plan());
 }
 
 // A few rows are bound by memory, which many small work-groups read faster; and so are copies.
 const char* pass_over_direct(const OpCall& call, const Problem& p) {
-  if (const char* reason = pass_over_provider(call)) return reason;
+  // Hopper's kernels have results of the factors' type alone.
+  if (p.types.alike())
+    if (const char* reason = pass_over_provider(call)) return reason;
   constexpr int64_t kWorthACopy = 64;
   if (p.m <= 4) return "a few rows";
   if (p.k < 16 || p.n < 16) return "too little to multiply";
@@ -88,7 +91,9 @@ Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a
 
 Defines MmaProduct::defines(const Capabilities& caps) const {
   Defines d = tile_defines(caps, kind, tile, a_along_k, b_along_k);
-  d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+  d.type(define::SELF_TYPE, float_self ? DType::Float32 : type());
+  d.set(define::ADD_SELF, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+  d.set(define::FLOAT_RESULT, float_result);
   return d.set(define::GUARDED, guarded()).set(define::GROUPED, static_cast<int64_t>(parts));
 }
 
@@ -108,6 +113,7 @@ Planned<MmaKind> kind_of(const OpCall& call, DType type) {
 }
 
 const char* refuse_product(const OpCall& call, const Problem& p) {
+  if (const char* reason = matmul::refuse_more(p)) return reason;
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -124,10 +130,12 @@ Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind
                0,
                reads_along_k(p, operand_a(p), kind),
                reads_along_k(p, operand_b(p), kind),
-               p.self.has_value(),
+               p.end.self.has_value(),
                1,
-               parts};
-  const int64_t pieces = parts == matmul::Parts::Of1 ? most_pieces(call, p.dtype) : 1;
+               parts,
+               p.types.result != p.type() && !p.is_of_bytes(),
+               p.end.self && p.types.self != p.type()};
+  const int64_t pieces = parts == matmul::Parts::Of1 ? most_pieces(call, p.type()) : 1;
   uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
   for (; usable != 0; usable &= ~(1u << v.tile)) {
     const MmaTiles tiles =
@@ -171,9 +179,9 @@ void enqueue_product(const OpCall& call, const Problem& p, const MmaProduct& v, 
                .p = matmul::matmul_params(q)})
       .run({groups * t.items(), 1, 1}, {t.items(), 1, 1});
   if (v.pieces == 1) return;
-  Problem sum = p;
-  sum.dtype = p.result_type();
-  matmul::sum_pieces(call, sum, v.pieces, sums.address(), guard);
+  matmul::Results results = matmul::results_of(p);
+  if (p.is_of_bytes()) results.types = DType::Int32;
+  matmul::sum_pieces(call, results, v.pieces, sums.address(), guard);
 }
 
 void run_product(const OpCall& call, const Problem& p, const MmaProduct& v) {

@@ -32,6 +32,8 @@ struct MmaProduct {
   bool a_along_k, b_along_k, self;
   int64_t pieces = 1;                        // of k: a sum is cut into so many
   matmul::Parts parts = matmul::Parts::Of1;  // of groups
+  bool float_result = false;                 // of 16-bit factors; self then may be float, too
+  bool float_self = false;
 
   const MmaTile& form() const { return kMmaTiles[tile]; }
   DType type() const { return type_of(kind); }
@@ -40,11 +42,12 @@ struct MmaProduct {
     const size_t end = pieces > 1 ? 2 : self ? 1 : 0;
     const size_t form_index = static_cast<size_t>(kind) * kMmaTiles.size() + tile;
     const size_t lines = (form_index * 2 + (a_along_k ? 1 : 0)) * 2 + (b_along_k ? 1 : 0);
-    return (lines * 3 + end) * 4 + static_cast<size_t>(parts);
+    const size_t types = float_self ? 2 : float_result ? 1 : 0;
+    return ((lines * 3 + end) * 4 + static_cast<size_t>(parts)) * 3 + types;
   }
   Defines defines(const Capabilities& caps) const;
 };
-inline constexpr size_t kMmaProducts = kMmaKinds * kMmaTiles.size() * 4 * 3 * 4;
+inline constexpr size_t kMmaProducts = kMmaKinds * kMmaTiles.size() * 4 * 3 * 4 * 3;
 
 // Enqueues the kernel, on operands with lines of 16-byte vectors. With a guard it returns at once
 // if the word has its value.
@@ -52,9 +55,9 @@ void enqueue_product(const OpCall& call, const matmul::Problem& problem, const M
                      const matmul::Operand& a, const matmul::Operand& b,
                      const matmul::Guard& guard);
 
-extern const AlgorithmFor<matmul::Problem> kProduct;          // product.cpp: 16-bit types and TF32
-extern const AlgorithmFor<matmul::Problem> kTf32x3Product;    // tf32_parts.cpp: float32
-extern const AlgorithmFor<matmul::Int8Problem> kInt8Product;  // int8.cpp
+extern const AlgorithmFor<matmul::Problem> kProduct;        // product.cpp: 16-bit types and TF32
+extern const AlgorithmFor<matmul::Problem> kTf32x3Product;  // tf32_parts.cpp: float32
+extern const AlgorithmFor<matmul::Problem> kInt8Product;    // int8.cpp
 extern const AlgorithmFor<matmul::GroupedProblem> kGroupedProduct, kGroupedTf32x3;  // grouped.cpp
 
 // What both algorithms need: why the kernel is not for a problem, whatever its type, or nullptr;

@@ -72,7 +72,9 @@ std::string wrong_mma_product(const OpCall& call, const void* what) {
   v.pieces = std::min<int64_t>(v.pieces, 2);
   constexpr float kRoom = 7;
   const bool is_int8 = v.kind == MmaKind::Int8;
-  const DType type = v.type(), result = is_int8 ? DType::Int32 : type;
+  const DType type = v.type();
+  const DType result = is_int8 ? DType::Int32 : v.float_result ? DType::Float32 : type;
+  const DType of_self = v.float_self ? DType::Float32 : type;
   const int most = is_int8 ? 127 : 1;
   const Groups groups(v.parts);
   const auto all = static_cast<size_t>(groups.matrices() * kM * kLineC);
@@ -80,15 +82,11 @@ std::string wrong_mma_product(const OpCall& call, const void* what) {
   const Factor a(numbers, v.a_along_k, kM, kLineM, most, v.kind == MmaKind::Tf32x3 ? 0 : -1);
   const Factor b(numbers, v.b_along_k, kN, kLineN, most, v.kind == MmaKind::Tf32x3 ? 1 : -1);
   const std::vector<float> s = numbers.draw(kM * kN, 1);
-  matmul::Problem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
+  matmul::Problem p{{type, type, result, of_self}, 1, kM, kN, kK, {}, {}, {}};
   p.a = {numbers.upload(a.numbers, type), 0, v.a_along_k ? kLineK : 1, v.a_along_k ? 1 : kLineM};
   p.b = {numbers.upload(b.numbers, type), 0, v.b_along_k ? 1 : kLineN, v.b_along_k ? kLineK : 1};
   p.c = {numbers.upload(std::vector<float>(all, kRoom), result), 0, kLineC, 1};
-  p.sums_in_int32 = is_int8;
-  if (v.self) {
-    p.self = matmul::Matrix{numbers.upload(s, type), 0, kN, 1};
-    p.beta = 1;
-  }
+  if (v.self) p.end.add({numbers.upload(s, of_self), 0, kN, 1});
   if (v.parts != matmul::Parts::Of1)
     run_grouped_product(call, groups.problem(numbers, p), v);
   else

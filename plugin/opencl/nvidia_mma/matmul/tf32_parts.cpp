@@ -23,7 +23,8 @@ Tf32PartsOperand described(const Problem& p, const Operand& o, int64_t lines) {
 }
 
 Planned<MmaProduct> plan_tf32x3(const OpCall& call, const Problem& p) {
-  if (const char* reason = refuse_tf32_parts(call, p.dtype)) return reason;
+  if (const char* reason = matmul::refuse_other_types(p)) return reason;
+  if (const char* reason = refuse_tf32_parts(call, p.type())) return reason;
   if (const char* reason = refuse_product(call, p)) return reason;
   if (p.m <= 4) return "a few rows";
   for (const Operand& o : {operand_a(p), operand_b(p)})  // required by the plain kernel

@@ -78,9 +78,15 @@ void run_products(const OpCall& call, const Shape& s) {
                            matmul::Matrix b, tb_address c, double alpha) {
     const int64_t batch = numel(shared);
     const int64_t m = numel(s.batch) / batch * s.queries;  // all query rows that share a head
-    matmul::run_matmul(
-        call,
-        {type, batch, m, n, depth, {a, m * depth, depth, 1}, b, {c, m * n, n, 1}, {}, alpha, 0});
+    matmul::run_matmul(call, {type,
+                              batch,
+                              m,
+                              n,
+                              depth,
+                              {a, m * depth, depth, 1},
+                              b,
+                              {c, m * n, n, 1},
+                              {.alpha = alpha}});
   };
   product(key_batch, s.keys, s.depth, q.address(), {k.address(), s.keys * s.depth, 1, s.depth}, w,
           scale);

@@ -123,11 +123,8 @@ class Block {
   }
   void run(MatrixId of_a, MatrixId of_b, int64_t m, int64_t n, int64_t k, const matmul::Matrix& a,
            const matmul::Matrix& b, const matmul::Matrix& c, double alpha, bool add) const {
-    matmul::Problem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
-    if (add) {
-      problem.self = c;
-      problem.beta = 1;
-    }
+    matmul::Problem problem{p_.type, heads_, m, n, k, a, b, c, {.alpha = alpha}};
+    if (add) problem.end.add(c);
     products_.multiply(problem, of_a, of_b);
   }
 

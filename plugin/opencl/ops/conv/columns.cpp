@@ -113,7 +113,7 @@ void move_columns(const OpCall& call, const Problem& p, const Scratch& columns, 
   const bool back = p.direction == Direction::Data;
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).type(define::COLUMNS, s.type);
-  d.set(define::HAS_BIAS, back && p.bias.has_value());
+  d.set(define::ADD_SELF, back && p.bias.has_value());
   const int64_t elements = back ? volume(p.params.in) : s.positions;
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   const int64_t each = back ? lanes : 4 * lanes;  // what a work-group takes
@@ -173,19 +173,15 @@ void add_gradient(const OpCall& call, const Problem& p, tb_address weight, tb_ad
   }
   for (int64_t g = 0; g < p.params.groups; ++g) {
     const int64_t channels = p.params.small_channels;
-    matmul::Problem product{.dtype = s.type,
+    matmul::Problem product{.types = s.type,
                             .batch = 1,
                             .m = channels,
                             .n = s.depth,
                             .k = length,
                             .a = {s.moved(lines, g * channels * length), 0, length, 1},
                             .b = {s.moved(columns, g * s.depth * length), 0, 1, length},
-                            .c = {s.moved(weight, g * channels * s.depth), 0, s.depth, 1},
-                            .self = std::nullopt};
-    if (first > 0) {
-      product.self = product.c;
-      product.beta = 1;
-    }
+                            .c = {s.moved(weight, g * channels * s.depth), 0, s.depth, 1}};
+    if (first > 0) product.end.add(product.c);
     matmul::run_matmul(call, product);
   }
 }
@@ -196,20 +192,18 @@ void multiply(const OpCall& call, const Problem& p, tb_address weight, tb_addres
   const bool forward = p.direction == Direction::Forward;
   for (int64_t g = 0; g < p.params.groups; ++g) {
     const Matrices m = matrices(p, weight, small, columns, first, g);
-    matmul::Problem product{.dtype = s.type,
+    matmul::Problem product{.types = s.type,
                             .batch = count,
                             .m = forward ? p.params.small_channels : s.depth,
                             .n = s.positions,
                             .k = forward ? s.depth : p.params.small_channels,
                             .a = forward ? m.weight : matmul::transposed(m.weight),
                             .b = forward ? m.columns : m.small,
-                            .c = forward ? m.small : m.columns,
-                            .self = std::nullopt};
+                            .c = forward ? m.small : m.columns};
     if (forward && p.bias) {
       const int64_t channel = g * p.params.small_channels;
-      product.self = matmul::Matrix{s.moved(*p.bias, channel * p.params.bias_stride), 0,
-                                    p.params.bias_stride, 0};
-      product.beta = 1;
+      product.end.add(
+          {s.moved(*p.bias, channel * p.params.bias_stride), 0, p.params.bias_stride, 0});
     }
     matmul::run_matmul(call, product);
   }

@@ -40,7 +40,7 @@ void run_general(const OpCall& call, const Problem& p, const matmul::Guard& guar
   d.type(define::TYPE, p.dtype)
       .set(define::FLOATING, is_floating(p.dtype))
       .set(define::WIDE, 1)
-      .set(define::HAS_BIAS, p.bias.has_value())
+      .set(define::ADD_SELF, p.bias.has_value())
       .set(define::TP, positions)
       .set(define::GUARDED, guard.word != 0);
   const Tiles tiles = tiles_of(p, positions);

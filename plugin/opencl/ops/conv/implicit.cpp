@@ -133,21 +133,16 @@ class Run {
     ConvPhase& all = k.phases[0];
     const int64_t images = p_.params.batch, results = all.pixels * k.m;
     const tb_address target = roles_.target + static_cast<uint64_t>(all.target * size_of(p_.dtype));
-    matmul::Problem sum{
-        .dtype = p_.dtype,
+    matmul::Results sum{
+        .types = p_.dtype,
         .batch = images,
         .m = channels_last ? all.map_pixels : k.m,
         .n = channels_last ? k.m : all.map_pixels,
-        .k = k.steps * kStep,
-        .a = {},
-        .b = {},
         .c = {target, k.target_image, channels_last ? k.target_column : k.target_channel,
-              channels_last ? 1 : k.target_column},
-        .self = std::nullopt};
+              channels_last ? 1 : k.target_column}};
     if (p_.bias) {
-      sum.self = matmul::Matrix{*p_.bias, 0, channels_last ? 0 : k.bias_stride,
-                                channels_last ? k.bias_stride : 0};
-      sum.beta = 1;
+      sum.end.add(
+          {*p_.bias, 0, channels_last ? 0 : k.bias_stride, channels_last ? k.bias_stride : 0});
     }
     k.steps = divide_up(k.steps, pieces);
     k.piece = results;
@@ -199,7 +194,7 @@ class Run {
         .set(define::TARGET, along_pixels     ? 1
                              : along_channels ? 2
                                               : 0)
-        .set(define::HAS_BIAS, p_.bias.has_value() && !out.pieces)
+        .set(define::ADD_SELF, p_.bias.has_value() && !out.pieces)
         .set(define::PIECES, out.pieces);
     const MemoryRange whole = roles_.forward ? memory_of_small(p_) : memory_of_big(p_);
     const auto bytes = static_cast<int64_t>(sizeof(float)) * count * k.piece;

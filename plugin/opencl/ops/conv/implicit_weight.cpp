@@ -162,15 +162,8 @@ void launch(const OpCall& call, const Problem& p, const WeightPlan& plan,
 void run(const OpCall& call, const Problem& p, const WeightPlan& plan) {
   ConvImplicitWeightParams k = plan.k;
   if (plan.pieces == 1) return launch(call, p, plan, k, memory_of_weight(p));
-  const matmul::Problem sum{.dtype = p.dtype,
-                            .batch = 1,
-                            .m = k.m,
-                            .n = k.n,
-                            .k = k.steps * kStep,
-                            .a = {},
-                            .b = {},
-                            .c = {p.weight, 0, k.target_m, k.target_n},
-                            .self = std::nullopt};
+  const matmul::Results sum{
+      .types = p.dtype, .batch = 1, .m = k.m, .n = k.n, .c = {p.weight, 0, k.target_m, k.target_n}};
   k.steps = divide_up(k.steps, plan.pieces);
   k.piece = k.m * k.n;
   k.target_m = k.n;

@@ -74,19 +74,16 @@ void run(const OpCall& call, const Problem& p) {
     const matmul::Matrix big = big_matrix(p, i), small = small_matrix(p, i);
     const tb_address weights = moved(p.weight, p.dtype, i * g.small_channels * g.weight_strides[0]);
     matmul::Problem m{
-        .dtype = p.dtype,
+        .types = p.dtype,
         .batch = images,
         .m = forward ? g.small_channels : g.big_channels,
         .n = positions,
         .k = forward ? g.big_channels : g.small_channels,
         .a = {weights, 0, g.weight_strides[forward ? 0 : 1], g.weight_strides[forward ? 1 : 0]},
         .b = forward ? big : small,
-        .c = forward ? small : big,
-        .self = std::nullopt};
+        .c = forward ? small : big};
     if (p.bias) {
-      m.self =
-          matmul::Matrix{moved(*p.bias, p.dtype, i * m.m * g.bias_stride), 0, g.bias_stride, 0};
-      m.beta = 1;
+      m.end.add({moved(*p.bias, p.dtype, i * m.m * g.bias_stride), 0, g.bias_stride, 0});
     }
     matmul::run_matmul(call, m);
   }
@@ -120,15 +117,14 @@ const char* pass_over_weight(const OpCall&, const Problem& p) {
 void run_weight(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const matmul::Matrix weight{p.weight, 0, g.weight_strides[0], g.weight_strides[1]};
-  matmul::Problem m{.dtype = p.dtype,
+  matmul::Problem m{.types = p.dtype,
                     .batch = g.batch,
                     .m = g.small_channels,
                     .n = g.big_channels,
                     .k = g.in[0] * g.in[1] * g.in[2],
                     .a = small_matrix(p, 0),
                     .b = matmul::transposed(big_matrix(p, 0)),
-                    .c = weight,
-                    .self = std::nullopt};
+                    .c = weight};
   if (g.batch == 1) return matmul::run_matmul(call, m);
   const Scratch sums =
       call.scratch(static_cast<uint64_t>(g.batch * m.m * m.n * size_of(DType::Float32)));
@@ -136,7 +132,7 @@ void run_weight(const OpCall& call, const Problem& p) {
   matmul::run_matmul(call, m);
   m.batch = 1;
   m.c = weight;
-  matmul::sum_pieces(call, m, g.batch, sums.address());
+  matmul::sum_pieces(call, matmul::results_of(m), g.batch, sums.address());
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ void from_points(const OpCall& call, const Problem& p, const Points& points, con
   ConvWinogradParams k = to.params(points);
   k.bias_stride = p.params.bias_stride;
   Defines d = defines_of(p, to, points);
-  d.set(define::VEC, vector_of(p, to)).set(define::HAS_BIAS, p.bias.has_value());
+  d.set(define::VEC, vector_of(p, to)).set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::winograd_gpu_from_points::from_points, d,
               {.map = to.memory,
                .word = guard.memory(),
@@ -174,15 +174,8 @@ void from_points(const OpCall& call, const Problem& p, const Points& points, con
 }
 
 matmul::Problem products(int64_t m, int64_t n, int64_t k) {
-  return {.dtype = DType::Float32,
-          .batch = kPoints,
-          .m = m,
-          .n = n,
-          .k = k,
-          .a = {},
-          .b = {},
-          .c = {},
-          .self = std::nullopt};
+  return {
+      .types = DType::Float32, .batch = kPoints, .m = m, .n = n, .k = k, .a = {}, .b = {}, .c = {}};
 }
 
 // Forward and data: of each point, the windows' matrix times that of the tiles. The result's rows
@@ -204,10 +197,7 @@ void add_gradient(const OpCall& call, const Points& small, const Points& big, co
   product.a = small.by_channel();
   product.b = big.by_tile();
   product.c = sums.by_tile();
-  if (!is_first) {
-    product.self = product.c;
-    product.beta = 1;
-  }
+  if (!is_first) product.end.add(product.c);
   matmul::run_matmul(call, product);
 }
 

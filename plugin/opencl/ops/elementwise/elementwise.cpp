@@ -28,10 +28,10 @@ const char* largest(DType type) {
 
 Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) {
   Defines d;
-  d.type(define::COMPUTE, what.compute).type(define::OUT, out);
+  d.type(define::OUT, out);
   d.set(define::FLOATING, is_floating(what.compute))
       .set(define::UNSIGNED, is_unsigned(what.compute));
-  d.set(define::EXPRESSION, what.formula->text).set(define::MAXIMUM, largest(what.limits));
+  define_formula(d, *what.formula, what.compute, what.limits);
   if (what.test) d.set(define::TEST, 1);
   d.set(define::KIND_OUT, nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
   for (size_t k = 0; k < 4; ++k) {
@@ -123,9 +123,8 @@ void run_rows(const OpCall& call, const Problem& problem) {
   const FormulaForm form = what.formula->form;
   Defines d = defines_for(what, problem.out.dtype(), problem.nest);
   PointwiseParams p = params_of(what, problem.nest);
-  if (form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   if (what.compute == DType::Float32) d.set(define::FAST_EXP, 1);
-  if (form == FormulaForm::Lanes || form == FormulaForm::Special) d.set(define::LANES, 1);
+  define_vector_form(d, *what.formula);
   if (form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
     d.set(define::LANES_IF_LARGE, 1);
   Work work;
@@ -137,7 +136,6 @@ void run_elements(const OpCall& call, const Problem& problem) {
   const ElementwiseLaunch& what = problem.what;
   Defines d = defines_for(what, problem.out.dtype(), problem.nest);
   PointwiseParams p = params_of(what, problem.nest);
-  if (what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   Work work;
   divide_elements(call.caps(), problem.out, what, problem.nest, p, d, work);
   launch(call, problem, kernels::elementwise::elementwise_gpu::pointwise, d, p, work);
@@ -255,6 +253,16 @@ void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& wha
 }
 
 }  // namespace
+
+void define_formula(Defines& d, const Formula& formula, DType compute, DType limits) {
+  d.type(define::COMPUTE, compute).set(define::EXPRESSION, formula.text);
+  d.set(define::MAXIMUM, largest(limits));
+  if (formula.form == FormulaForm::Special) d.set(define::SPECIAL, 1);
+}
+void define_vector_form(Defines& d, const Formula& formula) {
+  const bool lanes = formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special;
+  if (lanes) d.set(define::LANES, 1);
+}
 
 const AlgorithmFamily& pointwise_algorithms() { return algorithms().family(); }
 

@@ -37,6 +37,10 @@ struct ElementwiseLaunch {
   std::span<const Scalar> parameters;        // at most 4
   FlatWork* made = nullptr;                  // to be filled in
 };
+// For kernels that end with a formula (kernels/include/epilogue.h): the defines that
+// pointwise_formula.h needs, but for FLOATING and UNSIGNED; and those for vectors of 16.
+void define_formula(Defines& d, const Formula& formula, DType compute, DType limits);
+void define_vector_form(Defines& d, const Formula& formula);
 // Computes `out` (any type, cast on store) elementwise; the inputs broadcast to its shape.
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what);
 const AlgorithmFamily& pointwise_algorithms();

@@ -30,7 +30,7 @@ void run_items(const OpCall& call, Launch launch, int64_t items) {
 }
 
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {
-  matmul::Problem problem{.dtype = c.dtype,
+  matmul::Problem problem{.types = c.dtype,
                           .batch = c.count,
                           .m = c.rows,
                           .n = c.columns,
@@ -38,13 +38,11 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
                           .a = a.at,
                           .b = b.at,
                           .c = c.at,
-                          .self = std::nullopt,
                           .conjugate_a = a.conjugate,
                           .conjugate_b = b.conjugate};
   if (subtract) {
-    problem.alpha = -1;
-    problem.beta = 1;
-    problem.self = c.at;
+    problem.end.alpha = -1;
+    problem.end.add(c.at);
   }
   matmul::run_matmul(call, problem);
 }

@@ -37,7 +37,7 @@ Matrix pairs(const Matrix& m) { return {m.address, 2 * m.batch, 2 * m.row, 1}; }
 
 void run_complex_matmul(const OpCall& call, const Problem& problem) {
   Problem p = problem;
-  const DType type = p.dtype;
+  const DType type = p.types.a;
   const auto bytes_of = [type](int64_t elements) {
     return static_cast<uint64_t>(elements * size_of(type));
   };
@@ -47,7 +47,7 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
     p.a = transposed(std::exchange(p.b, transposed(p.a)));
     p.c = transposed(p.c);
     std::swap(p.conjugate_a, p.conjugate_b);
-    if (p.self) p.self = transposed(*p.self);
+    p.end = transposed(p.end);
     if (p.n == 1) p.c.col = 1;
   }
   // Rows of A have to be contiguous, and as they are in memory.
@@ -69,20 +69,21 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
   if (b_batch * p.k * p.n > 0) {
     const LocalTensor b = tensor_of(type, p.b, b_batch, p.k, p.n);
     Matrix half{expanded.address(), 2 * p.k * p.n, 2 * p.n, 1};
-    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha,
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.end.alpha,
            p.conjugate_b ? kConjugate : kScale);
     half.address += bytes_of(p.n);
-    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha,
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.end.alpha,
            p.conjugate_b ? kConjugateTurned : kScaleTurned);
   }
-  const Scratch added = call.scratch(p.self ? bytes_of(p.batch * p.m * p.n) : 0);
-  if (p.self) {
+  const Scratch added = call.scratch(p.end.self ? bytes_of(p.batch * p.m * p.n) : 0);
+  std::optional<Matrix> self;
+  if (p.end.self) {
     const Matrix dense{added.address(), p.m * p.n, p.n, 1};
     scaled(call, tensor_of(type, dense, p.batch, p.m, p.n),
-           tensor_of(type, *p.self, p.batch, p.m, p.n), p.beta, kScale);
-    p.self = pairs(dense);
+           tensor_of(type, *p.end.self, p.batch, p.m, p.n), p.end.beta, kScale);
+    self = pairs(dense);
   }
-  run_matmul(call, {.dtype = real_type(type),
+  run_matmul(call, {.types = real_type(type),
                     .batch = p.batch,
                     .m = p.m,
                     .n = 2 * p.n,
@@ -90,9 +91,7 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
                     .a = pairs(p.a),
                     .b = {expanded.address(), b_batch == 1 ? 0 : 4 * p.k * p.n, 2 * p.n, 1},
                     .c = pairs(p.c),
-                    .self = p.self,
-                    .alpha = 1,
-                    .beta = 1});
+                    .end = {.alpha = 1, .beta = 1, .self = self}});
 }
 
 }  // namespace ocltensor::opencl::matmul

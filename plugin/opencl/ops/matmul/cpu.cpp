@@ -10,18 +10,14 @@ namespace {
 constexpr int64_t kSkinny = 4;
 constexpr int64_t kSmallOutput = 256 * 256;
 
-const char* refuse_type(const Problem& p) {
-  return compute_type(p.dtype) == DType::Float32 ? nullptr : "not computed in float32";
-}
-
 Planned<TilePlan> plan_packed(const OpCall& call, const Problem& p, const Configuration& c) {
-  if (const char* reason = refuse_type(p)) return reason;
+  if (const char* reason = refuse_non_floats(p)) return reason;
   return plan_tiles(call, p, p.k, c);
 }
 Configurations space(const OpCall& call, const Problem& p) { return tile_space(call, p, p.k); }
 
 Planned<TilePlan> plan_in_place(const OpCall& call, const Problem& p, const Configuration& c) {
-  if (p.dtype != DType::Float32) return "A needs conversion";
+  if (p.types.a != DType::Float32) return "A needs conversion";
   return plan_packed(call, p, c);
 }
 const char* pass_over_in_place(const OpCall&, const Problem& p) {
@@ -29,27 +25,28 @@ const char* pass_over_in_place(const OpCall&, const Problem& p) {
 }
 
 void run_in_place(const OpCall& call, const Problem& p, const TilePlan& plan) {
-  call.launch(kernels::matmul::cpu_in_place::matmul_in_place, tile_types(p.dtype, p.dtype),
+  call.launch(kernels::matmul::cpu_in_place::matmul_in_place, tile_defines(p),
               {.c = memory_of_c(p),
                .a = memory_of_a(p),
                .b = memory_of_b(p),
                .s = memory_of_self(p),
+               .scales = memory_of_scales(p),
                .p = matmul_params(p),
                .rows = plan.rows,
                .panels = plan.panels,
-               .add_s = p.self.has_value()})
+               .add_s = p.end.self.has_value()})
       .run(tile_grid(p, plan), {1, 1, 1});
 }
 
 void run_packed(const OpCall& call, const Problem& p, const TilePlan& plan) {
-  round_once(call, p, takes_several_blocks(p.k), [&](const Problem& q, DType out) {
-    multiply_packed(call, q, plan, p.k, out, kernels::matmul::cpu_pack_a::pack_a,
+  round_once(call, p, takes_several_blocks(p.k), [&](const Problem& q) {
+    multiply_packed(call, q, plan, p.k, kernels::matmul::cpu_pack_a::pack_a,
                     kernels::matmul::cpu_packed::matmul_packed);
   });
 }
 
 const char* refuse_skinny(const OpCall&, const Problem& p) {
-  if (const char* reason = refuse_type(p)) return reason;
+  if (const char* reason = refuse_non_floats(p)) return reason;
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   if (p.m > kSkinny) return "more than 4 rows";
@@ -59,7 +56,7 @@ const char* refuse_skinny(const OpCall&, const Problem& p) {
 }
 
 void run_skinny(const OpCall& call, const Problem& p) {
-  Defines d = tile_types(p.dtype, p.dtype);
+  Defines d = tile_defines(p);
   d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
   const int64_t batch = p.batch;
   if (p.b.col == 1)
@@ -69,8 +66,9 @@ void run_skinny(const OpCall& call, const Problem& p) {
                  .a = memory_of_a(p),
                  .b = memory_of_b(p),
                  .s = memory_of_self(p),
+                 .scales = memory_of_scales(p),
                  .p = matmul_params(p),
-                 .add_s = p.self.has_value()})
+                 .add_s = p.end.self.has_value()})
         .run({divide_up(p.n, 256), 1, batch}, {1, 1, 1});
   const int64_t columns = std::max<int64_t>(8, divide_up(divide_up(p.n * p.batch, 64), 8) * 8);
   call.launch(kernels::matmul::cpu_skinny_dots::matmul_skinny_dots, d,
@@ -78,8 +76,9 @@ void run_skinny(const OpCall& call, const Problem& p) {
                .a = memory_of_a(p),
                .b = memory_of_b(p),
                .s = memory_of_self(p),
+               .scales = memory_of_scales(p),
                .p = matmul_params(p),
-               .add_s = p.self.has_value(),
+               .add_s = p.end.self.has_value(),
                .columns = columns})
       .run({divide_up(p.n, columns), 1, batch}, {1, 1, 1});
 }

@@ -87,17 +87,24 @@ Grid tile_grid(const Problem& p, const TilePlan& plan) {
   return {divide_up(p.n, kPanel * plan.panels), divide_up(p.m, plan.rows), p.batch};
 }
 
+Defines tile_defines(const Problem& p) {
+  Defines d = float_defines(p);
+  if (p.end.formula != nullptr) elementwise::define_vector_form(d, *p.end.formula);
+  return d;
+}
+
 bool takes_several_blocks(int64_t steps) { return steps > kBlock; }
 
 void round_once(const OpCall& call, const Problem& p, bool several,
-                const std::function<void(const Problem& p, DType out)>& multiply) {
-  if (!several || p.dtype == DType::Float32) return multiply(p, p.dtype);
+                const std::function<void(const Problem& p)>& multiply) {
+  if (!several || p.types.result == DType::Float32) return multiply(p);
   const Dims sizes{p.batch, p.m, p.n};
   const Scratch sums = call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float));
   Problem wide = p;
   wide.c = {sums.address(), p.m * p.n, p.n, 1};
-  multiply(wide, DType::Float32);
-  copy_tensor(call, LocalTensor(p.c.address, p.dtype, sizes, {p.c.batch, p.c.row, p.c.col}),
+  wide.types.result = DType::Float32;
+  multiply(wide);
+  copy_tensor(call, LocalTensor(p.c.address, p.types.result, sizes, {p.c.batch, p.c.row, p.c.col}),
               LocalTensor(sums.address(), DType::Float32, sizes));
 }
 

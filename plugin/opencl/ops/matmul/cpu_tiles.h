@@ -23,44 +23,40 @@ Grid tile_grid(const Problem& p, const TilePlan& plan);
 
 // Whether so many steps are summed in several blocks.
 bool takes_several_blocks(int64_t steps);
-// Multiplies by `multiply`, whose sums meet in a matrix of the type that it is told: in the result,
-// or, if they take `several` blocks and have 16 bits, in float scratch memory, to be rounded once.
+// Multiplies by `multiply`, whose sums meet in the result of the problem that it is told: this
+// one's, or, if they take `several` blocks and have 16 bits, in float scratch memory, to be rounded
+// once.
 void round_once(const OpCall& call, const Problem& p, bool several,
-                const std::function<void(const Problem& p, DType out)>& multiply);
+                const std::function<void(const Problem& p)>& multiply);
 
 constexpr int64_t kTileRows = 8;        // tile_rows.h
 constexpr int64_t kPackedAtOnce = 512;  // steps that a work-item of the packing kernels packs
-inline Defines tile_types(DType of_factors, DType out) {
-  Defines d;
-  d.type(define::TYPE, of_factors).type(define::OUT, out);
-  return d;
-}
+// Of kernels that include tile_rows.h.
+Defines tile_defines(const Problem& p);
 
-// A is packed as panels [m / 8][step][8] of 4 bytes by `pack`, which `multiply` reads. `p.c` has
-// the type `out`; the other operands have p.dtype.
+// A is packed as panels [m / 8][step][8] of 4 bytes by `pack`, which `multiply` reads.
 template <typename Pack, typename Multiply>
 void multiply_packed(const OpCall& call, const Problem& p, const TilePlan& plan, int64_t steps,
-                     DType out, const KernelOf<Pack>& pack, const KernelOf<Multiply>& multiply) {
+                     const KernelOf<Pack>& pack, const KernelOf<Multiply>& multiply) {
   const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
   const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * steps;
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
   const MatmulParams params = matmul_params(p);
-  call.launch(pack, tile_types(p.dtype, DType::Float32),
+  call.launch(pack, Defines().type(define::A_TYPE, p.types.a),
               Pack{.panel = panels, .a = memory_of_a(p), .p = params, .panel_batch = panel_batch})
       .run({divide_up(p.m, kTileRows), divide_up(steps, kPackedAtOnce), batch}, {1, 1, 1});
 
-  Problem of_result = p;
-  of_result.dtype = out;
-  call.launch(multiply, tile_types(p.dtype, out),
-              Multiply{.c = memory_of_c(of_result),
+  call.launch(multiply, tile_defines(p),
+              Multiply{.c = memory_of_c(p),
                        .a = panels,
                        .b = memory_of_b(p),
                        .s = memory_of_self(p),
+                       .scales = memory_of_scales(p),
                        .p = params,
                        .a_batch = batch == 1 ? 0 : panel_batch,
                        .rows = plan.rows,
                        .panels = plan.panels,
-                       .add_s = p.self.has_value()})
+                       .add_s = p.end.self.has_value()})
       .run(tile_grid(p, plan), {1, 1, 1});
 }
 

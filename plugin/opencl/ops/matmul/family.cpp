@@ -6,8 +6,8 @@
 namespace ocltensor::opencl::matmul {
 
 Family family() {
-  return {{matmul_operators(), matmul_int8_operators(), matmul_grouped_operators()},
-          {matmul_algorithms, matmul_int8_algorithms, matmul_grouped_algorithms}};
+  return {{matmul_operators(), matmul_grouped_operators()},
+          {matmul_algorithms, matmul_grouped_algorithms}};
 }
 
 }  // namespace ocltensor::opencl::matmul

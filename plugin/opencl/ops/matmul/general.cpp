@@ -7,26 +7,27 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-void enqueue(const OpCall& call, const Problem& p, const auto& kernel, const Grid& global,
-             const Grid& local) {
-  call.launch(kernel, matmul_defines(p),
+int64_t count(int64_t n, int64_t tile) { return divide_up(n, tile); }
+
+void run_cpu(const OpCall& call, const Problem& p) {
+  call.launch(kernels::matmul::general_cpu::matmul, matmul_defines(p),
               {.c = memory_of_c(p),
                .a = memory_of_a(p),
                .b = memory_of_b(p),
                .s = memory_of_self(p),
+               .scales = memory_of_scales(p),
                .p = matmul_params(p)})
-      .run(global, local);
-}
-
-int64_t count(int64_t n, int64_t tile) { return divide_up(n, tile); }
-
-void run_cpu(const OpCall& call, const Problem& p) {
-  enqueue(call, p, kernels::matmul::general_cpu::matmul, {count(p.n, 16), count(p.m, 8), p.batch},
-          {1, 1, 1});
+      .run({count(p.n, 16), count(p.m, 8), p.batch}, {1, 1, 1});
 }
 void run_gpu(const OpCall& call, const Problem& p) {
-  enqueue(call, p, kernels::matmul::general_gpu::matmul,
-          {count(p.n, 256) * 64, count(p.m, 4), p.batch}, {64, 1, 1});
+  call.launch(kernels::matmul::general_gpu::matmul, matmul_defines(p),
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .scales = given_scales(p),
+               .p = matmul_params(p)})
+      .run({count(p.n, 256) * 64, count(p.m, 4), p.batch}, {64, 1, 1});
 }
 
 }  // namespace

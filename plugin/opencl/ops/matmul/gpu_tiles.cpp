@@ -45,11 +45,11 @@ bool come_from_memory(const Problem& p) {
   const auto elements = [&p](const Matrix& m, int64_t rows) {
     return (m.batch == 0 ? 1 : p.batch) * rows * p.k;
   };
-  return (elements(p.a, p.m) + elements(p.b, p.n)) * size_of(p.dtype) > kCache;
+  return (elements(p.a, p.m) + elements(p.b, p.n)) * size_of(p.type()) > kCache;
 }
 
 double efficiency_of(const Modelled& t, const Problem& p) {
-  const Efficiency& reached = size_of(p.dtype) == 2 ? t.half : t.float32;
+  const Efficiency& reached = size_of(p.type()) == 2 ? t.half : t.float32;
   const bool a_along_k = p.a.col == 1, b_along_k = p.b.row == 1;
   const double inside = a_along_k && b_along_k   ? reached.both
                         : a_along_k || b_along_k ? reached.one
@@ -74,7 +74,7 @@ double microseconds(const GpuTile& t, const Pace& pace, const Problem& p, int64_
   double time = terms * std::max(rounds * 2 * results / (kSpeed * pace.efficiency), pace.latency) +
                 rounds * kStore * results / (128 * 128);
   if (pieces > 1)
-    time += kAddPieces + real(2 * pieces * p.batch * p.m * p.n * sum_bytes(p.dtype)) / kBandwidth;
+    time += kAddPieces + real(2 * pieces * p.batch * p.m * p.n * sum_bytes(p.type())) / kBandwidth;
   return time;
 }
 
@@ -87,7 +87,7 @@ int64_t tiles(const Problem& p, const GpuTile& t) {
 bool has_edges(const Problem& p, const GpuTile& t) {
   // Edge tiles overlap their neighbours: where `self` is the result itself, they would read
   // elements that a neighbour has already changed.
-  const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
+  const bool full_self = p.end.self && p.end.self->row != 0 && p.end.self->col != 0;
   if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return true;
   return p.m < t.m || p.n < t.n || p.k % t.step != 0;
 }

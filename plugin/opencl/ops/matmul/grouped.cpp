@@ -10,7 +10,7 @@ struct GroupedTraits {
   static std::string describe(const OpCall&, const GroupedProblem& p) {
     constexpr const char* kDimensions[] = {"", "rows", "columns", "terms"};
     const Problem& q = p.product;
-    return fmt::format("matmul_grouped {} {} x {} x {}, {} in {} parts", name(q.dtype), q.m, q.n,
+    return fmt::format("matmul_grouped {} {} x {} x {}, {} in {} parts", name(q.type()), q.m, q.n,
                        q.k, kDimensions[static_cast<int>(p.parts)], q.batch);
   }
 };
@@ -56,7 +56,7 @@ void grouped_mm(OpCall& call) {
   if (!direct) copy.emplace(call, out);
   const TensorView target = direct ? out : copy->view();
   const size_t last = target.strides().size() - 1;
-  GroupedProblem p{.product = {.dtype = a.dtype(),
+  GroupedProblem p{.product = {.types = a.dtype(),
                                .batch = ends.view().numel(),
                                .m = a.size(-2),
                                .n = b.size(-1),
@@ -64,8 +64,7 @@ void grouped_mm(OpCall& call) {
                                .a = left.matrix(),
                                .b = right.matrix(),
                                .c = {target.address(), last == 2 ? target.strides()[0] : 0,
-                                     target.strides()[last - 1], 1},
-                               .self = std::nullopt},
+                                     target.strides()[last - 1], 1}},
                    .parts = a.ndim() == 3   ? Parts::OfN
                             : b.ndim() == 3 ? Parts::OfM
                                             : Parts::OfK,

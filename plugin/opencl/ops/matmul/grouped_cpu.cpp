@@ -18,11 +18,11 @@ struct Floats {
   Matrix matrix;
   Floats(const OpCall& call, const GroupedProblem& p) : matrix(p.product.a) {
     const Problem& q = p.product;
-    if (q.dtype == DType::Float32) return;
+    if (q.type() == DType::Float32) return;
     const Dims sizes{q.a.batch == 0 ? 1 : q.batch, q.m, q.k};
     memory.emplace(call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float)));
     copy_tensor(call, LocalTensor(memory->address(), DType::Float32, sizes),
-                LocalTensor(q.a.address, q.dtype, sizes, {q.a.batch, q.a.row, q.a.col}));
+                LocalTensor(q.a.address, q.type(), sizes, {q.a.batch, q.a.row, q.a.col}));
     matrix = {memory->address(), q.a.batch == 0 ? 0 : q.m * q.k, q.k, 1};
   }
 };
@@ -31,16 +31,15 @@ void run(const OpCall& call, const GroupedProblem& p, const TilePlan& tile) {
   const Floats a(call, p);
   Problem whole = p.product;
   whole.batch = p.matrices();  // of the result
-  round_once(call, whole, takes_several_blocks(whole.k), [&](const Problem& q, DType out) {
-    Problem left = p.product, result = q;
+  round_once(call, whole, takes_several_blocks(whole.k), [&](const Problem& q) {
+    Problem left = p.product;
     left.a = a.matrix;
-    left.dtype = DType::Float32;
-    result.dtype = out;
+    left.types.a = DType::Float32;
     MatmulParams params = matmul_params(q);
     params.a_batch = a.matrix.batch, params.a_row = a.matrix.row, params.a_col = a.matrix.col;
     call.launch(kernels::matmul::grouped_cpu::matmul_grouped,
-                tile_types(q.dtype, out).set(define::GROUPED, static_cast<int64_t>(p.parts)),
-                {.c = memory_of_c(result),
+                tile_defines(q).set(define::GROUPED, static_cast<int64_t>(p.parts)),
+                {.c = memory_of_c(q),
                  .a = memory_of_a(left),
                  .b = memory_of_b(p.product),
                  .ends = p.memory_of_ends(),

@@ -16,8 +16,10 @@ bool has_instruction(const OpCall& call) {
   return call.caps().compute_capability >= kFirstWithDp4a;
 }
 
-const char* plan(const OpCall& call, const Int8Problem& p) {
-  const Problem& q = p.product;
+const char* plan(const OpCall& call, const Problem& q) {
+  if (!q.is_of_bytes()) return "not int8";
+  if (q.types.result != DType::Int32) return "the sums are not kept";
+  if (q.batch != 1) return "a batch";
   if (call.caps().max_work_group_size < kItems) return "work-groups are too small";
   if (q.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - kTile;
@@ -26,12 +28,11 @@ const char* plan(const OpCall& call, const Int8Problem& p) {
   return fits ? nullptr : "the sizes need 64 bits";
 }
 
-const char* pass_over(const OpCall& call, const Int8Problem&) {
+const char* pass_over(const OpCall& call, const Problem&) {
   return has_instruction(call) ? nullptr : "the device has no instruction for four bytes";
 }
 
-void run(const OpCall& call, const Int8Problem& p) {
-  const Problem& q = p.product;
+void run(const OpCall& call, const Problem& q) {
   const VectorOperand a(call, q, operand_a(q), q.m, true), b(call, q, operand_b(q), q.n, true);
   Problem lined = q;
   lined.a = {a.operand().address, 0, a.operand().line, 1};
@@ -47,9 +48,9 @@ void run(const OpCall& call, const Int8Problem& p) {
 
 }  // namespace
 
-constinit const AlgorithmFor<Int8Problem> kInt8Dots({.id = "matmul_int8.dots",
-                                                     .description = "four bytes at once (DP4A)",
-                                                     .style = DeviceStyle::Gpu},
-                                                    Steps<plan, run>(), pass_over);
+constinit const AlgorithmFor<Problem> kInt8Dots({.id = "matmul.int8_dots",
+                                                 .description = "four bytes at once (DP4A)",
+                                                 .style = DeviceStyle::Gpu},
+                                                Steps<plan, run>(), pass_over);
 
 }  // namespace ocltensor::opencl::matmul

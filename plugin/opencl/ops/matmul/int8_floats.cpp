@@ -24,8 +24,13 @@ Matrix floats_of(const OpCall& call, const Scratch& to, const Matrix& from, int6
   return floats;
 }
 
-void run(const OpCall& call, const Int8Problem& problem) {
-  const Problem& p = problem.product;
+const char* plan(const OpCall&, const Problem& p) {
+  if (!p.is_of_bytes()) return "not int8";
+  if (p.batch != 1) return "a batch";
+  return p.types.result == DType::Int32 ? nullptr : "the sums are not kept";
+}
+
+void run(const OpCall& call, const Problem& p) {
   const auto scratch = [&call](int64_t count) {
     return call.scratch(static_cast<uint64_t>(std::max<int64_t>(count, 1)) * sizeof(float));
   };
@@ -37,7 +42,7 @@ void run(const OpCall& call, const Int8Problem& problem) {
     Matrix left = p.a, right = p.b;
     left.address += static_cast<uint64_t>(first * left.col);
     right.address += static_cast<uint64_t>(first * right.row);
-    Problem piece{DType::Float32, 1, p.m, p.n, length, {}, {}, {}, {}, 1, 0};
+    Problem piece{DType::Float32, 1, p.m, p.n, length, {}, {}, {}};
     if (length > 0) {
       piece.a = floats_of(call, a, left, p.m, length);
       piece.b = floats_of(call, b, right, length, p.n);
@@ -54,10 +59,8 @@ void run(const OpCall& call, const Int8Problem& problem) {
 
 }  // namespace
 
-constinit const AlgorithmFor<Int8Problem> kInt8Floats(
-    {.id = "matmul_int8.floats",
-     .description = "products of float32, exact in pieces of k",
-     .last_resort = true},
-    Steps<takes_all<Int8Problem>, run>());
+constinit const AlgorithmFor<Problem> kInt8Floats(
+    {.id = "matmul.int8_floats", .description = "int8 as float32, exact in pieces of k"},
+    Steps<plan, run>());
 
 }  // namespace ocltensor::opencl::matmul

@@ -7,36 +7,28 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/op_call.h"
+#include "epilogue.h"
 #include "matmul_params.h"
 
 namespace ocltensor::opencl::matmul {
 
-// A batch of matrices in memory; strides in elements, 0 where they repeat.
-struct Matrix {
-  tb_address address;
-  int64_t batch, row, col;
-};
-inline Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
-
-// c = alpha * a b + beta * self for each matrix of the batch; all operands have type `dtype`.
-// `self` may be the memory of c. Only for complex numbers: the conjugate of a or of b instead.
+// c = a b with an end, for each matrix of the batch. Only for complex numbers: the conjugate of a
+// or of b instead.
 struct Problem {
-  DType dtype;
+  Types types;
   int64_t batch, m, n, k;
   Matrix a, b, c;
-  std::optional<Matrix> self;
-  Scalar alpha = 1;
-  Scalar beta = 0;
+  Epilogue end{};
   bool conjugate_a = false;
   bool conjugate_b = false;
-  bool sums_in_int32 = false;  // c is of int32, a and b of int8
 
-  DType result_type() const { return sums_in_int32 ? DType::Int32 : dtype; }
+  DType type() const { return types.of_sums(); }  // of all matrices, where they are alike
+  // int8, with sums of int32.
+  bool is_of_bytes() const { return types.a == DType::Int8 && types.b == DType::Int8; }
 };
-// c = a b of int8 with sums of int32, without a batch: a list of algorithms of its own.
-struct Int8Problem {
-  Problem product;
-};
+// Whether a product of these types exists: all alike, with a float32 result of 16-bit types, of a
+// floating-point factor with one of int8, or int32 sums of int8.
+bool is_product_of(const Types& types);
 
 // A product for each group, which takes its part of one dimension: of the rows, of the columns, or
 // of the terms. `ends` are on the device, an int32 for each group; the host never reads them. The
@@ -66,8 +58,6 @@ struct GroupedProblem {
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
 void run_matmul(const OpCall& call, const Problem& problem);
 const AlgorithmFamily& matmul_algorithms();
-void run_int8_matmul(const OpCall& call, const Problem& problem);  // int8.cpp
-const AlgorithmFamily& matmul_int8_algorithms();
 const AlgorithmFamily& matmul_grouped_algorithms();  // grouped.cpp
 
 // complex.cpp: a problem of complex numbers as a real one.
@@ -80,8 +70,9 @@ extern const AlgorithmFor<Problem> kDots, kColumns;  // skinny.cpp: GPUs
 extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kTinyTiles, kSmallTiles,
     kTiles;                                                   // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
-extern const AlgorithmFor<Int8Problem> kInt8Dots;             // int8_dots.cpp: GPUs
-extern const AlgorithmFor<Int8Problem> kInt8Floats;           // int8_floats.cpp: anything
+extern const AlgorithmFor<Problem> kInt8Dots;                 // int8_dots.cpp: GPUs, int8
+extern const AlgorithmFor<Problem> kInt8Floats;               // int8_floats.cpp: int8
+extern const AlgorithmFor<Problem> kEndApart;                 // end_apart.cpp: ends with more
 extern const AlgorithmFor<GroupedProblem> kGroupedTiles;      // sgemm.cpp: GPUs
 extern const AlgorithmFor<GroupedProblem> kGroupedInPlace;    // grouped_cpu.cpp: CPU drivers
 
@@ -97,17 +88,30 @@ bool skinny_beats_matrix_units(const Problem& p);
 // faster; or nullptr.
 const char* refuse_float_parts(const Problem& p);
 
+// Whether the rule gives the problem to a provider, which has matrix units.
+bool has_units_for(const OpCall& call, const Problem& problem);
+
+// For the algorithms: why one does not take a problem's types or end; or nullptr.
+const char* refuse_other_types(const Problem& problem);  // that are not alike
+const char* refuse_more(const Problem& problem);         // of an end than alpha and self
+const char* refuse_non_floats(const Problem& problem);   // sums that are not of float32
+
 // For the algorithms: the parameters, defines and memory ranges that the kernels of a problem take.
 // The range of `self` is empty where there is none.
 MatmulParams matmul_params(const Problem& problem);
+// A_TYPE, B_TYPE, RESULT, and those of epilogue.h; of kernels that sum floats alone.
+Defines float_defines(const Problem& problem);
+// The same, and those of accumulator.h.
 Defines matmul_defines(const Problem& problem);
+// Empty where there are none; and as the argument of a kernel that has one only if there are.
+MemoryRange memory_of_scales(const Problem& problem);
+std::optional<MemoryRange> given_scales(const Problem& problem);
 MemoryRange memory_of_a(const Problem& problem);
 MemoryRange memory_of_b(const Problem& problem);
 MemoryRange memory_of_c(const Problem& problem);
 MemoryRange memory_of_self(const Problem& problem);
 
 std::span<const OpEntry> matmul_operators();
-std::span<const OpEntry> matmul_int8_operators();
 std::span<const OpEntry> matmul_grouped_operators();
 
 }  // namespace ocltensor::opencl::matmul

@@ -1,7 +1,9 @@
-// mm, bmm, mv, dot, addmm, baddbmm, addmv, _int_mm: each becomes a Problem.
+// mm, bmm, mv, dot, addmm, baddbmm, addmv, and their forms with another result type, scales or an
+// activation: each becomes a Problem.
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "matmul.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace ocltensor::opencl::matmul {
 namespace {
@@ -43,7 +45,14 @@ DType type_of_products(const OpCall& call, TensorView a, TensorView out, bool ad
   return type == DType::Bool ? DType::UInt8 : type;
 }
 
-void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const Added* added) {
+// What the result ends with besides what is added.
+struct More {
+  std::optional<TensorView> scales;
+  const elementwise::Formula* formula = nullptr;
+};
+
+void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const Added* added,
+              const More& more = {}) {
   const TensorView out = call.out(0);
   (void)check_outputs(call);
   const DType type = type_of_products(call, a, out, added != nullptr);
@@ -54,6 +63,16 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   const bool uses_self = added != nullptr && added->beta.as_bool();
   if (uses_self)
     self_strides = broadcast_strides(added->self.sizes(), added->self.strides(), out.sizes());
+  Dims scale_strides;
+  if (more.scales)
+    scale_strides = broadcast_strides(more.scales->sizes(), more.scales->strides(), out.sizes());
+  const Types types =
+      b.dtype() == a.dtype() && out.dtype() == a.dtype()
+          ? Types(type)
+          : Types(type, b.dtype(), out.dtype(), uses_self ? added->self.dtype() : out.dtype());
+  if (!is_product_of(types))
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {} and {} with results of {}",
+                call.name(), name(a.dtype()), name(b.dtype()), name(out.dtype()));
   call.accept();
   if (out.numel() == 0) return;
 
@@ -66,22 +85,23 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   std::optional<ContiguousOutput> copy;
   if (!direct) copy.emplace(call, out);
   const TensorView target = direct ? out : copy->view();
-  Problem p{.dtype = type,
+  Problem p{.types = types,
             .batch = at(out.sizes(), form.c.batch, 1),
             .m = at(out.sizes(), form.c.row, 1),
             .n = at(out.sizes(), form.c.col, 1),
             .k = at(a.sizes(), form.a.col, 1),
             .a = matrix(a.address(), a.strides(), form.a),
             .b = matrix(b.address(), b.strides(), form.b),
-            .c = matrix(target.address(), target.strides(), form.c),
-            .self = std::nullopt};
-  if (added != nullptr) p.alpha = added->alpha;
+            .c = matrix(target.address(), target.strides(), form.c)};
+  if (added != nullptr) p.end.alpha = added->alpha;
   if (uses_self) {
-    p.self = matrix(added->self.address(), self_strides, form.c);
-    p.beta = added->beta;
+    p.end.self = matrix(added->self.address(), self_strides, form.c);
+    p.end.beta = added->beta;
   }
-  p.sums_in_int32 = out.dtype() != a.dtype() && type == DType::Int8;
-  p.sums_in_int32 ? run_int8_matmul(call, p) : run_matmul(call, p);
+  if (more.scales)
+    p.end.scales = {more.scales->dtype(), matrix(more.scales->address(), scale_strides, form.c)};
+  p.end.formula = more.formula;
+  run_matmul(call, p);
   if (copy) copy->finish();
 }
 
@@ -89,11 +109,30 @@ void plain(OpCall& call, const Form& form) {
   const infer::Factors factors = infer::factors_of(call.args());
   multiply(call, form, call.args().tensor(factors.a), call.args().tensor(factors.b), nullptr);
 }
-void plus(OpCall& call, const Form& form) {
+void plus(OpCall& call, const Form& form, const More& more = {}) {
   const Args& args = call.args();
   const Added added{args.tensor(Arg::self), args.number(Arg::beta), args.number(Arg::alpha)};
   const infer::Factors factors = infer::factors_of(args);
-  multiply(call, form, args.tensor(factors.a), args.tensor(factors.b), &added);
+  multiply(call, form, args.tensor(factors.a), args.tensor(factors.b), &added, more);
+}
+void activated(OpCall& call) {
+  static const elementwise::Formula& relu = pointwise::formula_of("relu.out");
+  static const elementwise::Formula& relu_of_integers = pointwise::formula_of("relu.out@int");
+  static const elementwise::Formula& gelu = pointwise::formula_of("gelu.out");
+  const TensorView out = call.out(0);
+  const bool use_gelu = call.args().boolean(Arg::use_gelu);
+  if (is_floating(out.dtype())) return plus(call, kMatrix, {.formula = use_gelu ? &gelu : &relu});
+  if (is_complex(out.dtype()) || use_gelu)
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", call.name(), name(out.dtype()));
+  plus(call, kMatrix);
+  const elementwise::ElementwiseInput input{&out};
+  elementwise::launch_elementwise(
+      call, out, {&relu_of_integers, out.dtype(), out.dtype(), false, {&input, 1}, {}});
+}
+void scaled(OpCall& call) {
+  const Args& args = call.args();
+  multiply(call, kMatrix, args.tensor(Arg::self), args.tensor(Arg::mat2), nullptr,
+           {.scales = args.tensor(Arg::scales)});
 }
 void mv(OpCall& call) {
   multiply(call, kVector, call.args().tensor(Arg::vec), call.args().tensor(Arg::self), nullptr);
@@ -112,14 +151,17 @@ constexpr OpEntry kOperators[] = {
     {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true, false, true},
     {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true, false, true},
     {"addmv.out", addmv, true, false, true},
-};
-constexpr OpEntry kInt8Operators[] = {
-    {"_int_mm.out", [](OpCall& call) { plain(call, kMatrix); }, true, false, true},
+    {"_int_mm.out", [](OpCall& call) { plain(call, kMatrix); }, false, false, true},
+    {"mm.dtype_out", [](OpCall& call) { plain(call, kMatrix); }, false, false, true},
+    {"bmm.dtype_out", [](OpCall& call) { plain(call, kBatch); }, false, false, true},
+    {"addmm.dtype_out", [](OpCall& call) { plus(call, kMatrix); }, false, false, true},
+    {"baddbmm.dtype_out", [](OpCall& call) { plus(call, kBatch); }, false, false, true},
+    {"_addmm_activation.out", activated},
+    {"_ocl_scaled_mm.out", scaled, false, false, true},
 };
 
 }  // namespace
 
 std::span<const OpEntry> matmul_operators() { return kOperators; }
-std::span<const OpEntry> matmul_int8_operators() { return kInt8Operators; }
 
 }  // namespace ocltensor::opencl::matmul

@@ -47,12 +47,12 @@ const char* pass_over_pieces(const OpCall& call, const Problem& p) {
   return p.k <= kShort && fills ? "tiny tiles fill the device" : nullptr;
 }
 
-// The widest vectors, of 4 elements at most, at whose multiples the rows of `m` begin, which are
-// `line` apart, and end, after `length` elements.
-int64_t width_of(const Problem& p, const Matrix& m, int64_t line, int64_t length) {
+// The widest vectors, of 4 elements at most, at whose multiples the rows of `m`, of a type, begin,
+// which are `line` apart, and end, after `length` elements.
+int64_t width_of(const Problem& p, const Matrix& m, DType type, int64_t line, int64_t length) {
   int64_t width = 4;
   const auto fits = [&](int64_t w) {
-    return m.address % static_cast<uint64_t>(w * size_of(p.dtype)) == 0 && line % w == 0 &&
+    return m.address % static_cast<uint64_t>(w * size_of(type)) == 0 && line % w == 0 &&
            length % w == 0 && (p.batch == 1 || m.batch % w == 0);
   };
   while (width > 1 && !fits(width)) width /= 2;
@@ -62,7 +62,7 @@ int64_t width_of(const Problem& p, const Matrix& m, int64_t line, int64_t length
 bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
 
 const char* refuse_form(const Problem& p) {
-  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  if (const char* reason = refuse_non_floats(p)) return reason;
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   if (p.a.col != 1 && p.a.row != 1) return "A has no neighbouring elements";
@@ -99,20 +99,27 @@ int64_t width_of(const Problem& p, const Matrix& m, bool is_a, bool lies_along_k
   const Parts own = is_a ? Parts::OfM : Parts::OfN;
   if (parts == (lies_along_k ? Parts::OfK : own)) return 1;
   const int64_t across = is_a ? m.row : m.col, along = is_a ? m.col : m.row;
-  return lies_along_k ? width_of(p, m, across, p.k) : width_of(p, m, along, is_a ? p.m : p.n);
+  const DType type = is_a ? p.types.a : p.types.b;
+  return lies_along_k ? width_of(p, m, type, across, p.k)
+                      : width_of(p, m, type, along, is_a ? p.m : p.n);
 }
 
-void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
+void launch_tiles(const OpCall& call, const Problem& problem, const TileRun& run) {
   using Count = std::optional<Number<int64_t>>;
   using Groups = std::optional<Number<int32_t>>;
   const Tile& t = run.tile;
   const bool in_pieces = run.sums != 0;
+  Problem p = problem;
+  if (in_pieces) {  // which end later
+    p.end = {};
+    p.types.result = DType::Float32;
+    p.c = {run.sums, p.m * p.n, p.n, 1};
+  }
   const int64_t batches = p.batch * run.pieces.count;
   const GroupedProblem* const groups = run.grouped;
   const Parts parts = groups == nullptr ? Parts::Of1 : groups->parts;
-  Defines d;
-  d.type(define::TYPE, p.dtype)
-      .set(define::HAS_S, p.self.has_value() && !in_pieces)
+  Defines d = float_defines(p);
+  d.set(define::ADD_SELF, p.end.self.has_value())
       .set(define::EDGE, groups != nullptr || has_edges(p, t))
       .set(define::PIECES, in_pieces)
       .set(define::GROUPED, static_cast<int64_t>(parts));
@@ -121,27 +128,24 @@ void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
   d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
   d.set(define::A_WIDTH, width_of(p, p.a, true, a_along_k, parts))
       .set(define::B_WIDTH, width_of(p, p.b, false, b_along_k, parts));
-  const bool whole =
-      in_pieces ? p.n % 4 == 0 : parts != Parts::OfN && width_of(p, p.c, p.c.row, p.n) == 4;
+  const bool whole = parts != Parts::OfN && width_of(p, p.c, p.types.result, p.c.row, p.n) == 4;
   d.set(define::C_WIDTH, whole ? 4 : 1);
   if (t.step != kSmall.step) d.set(define::BK, t.step);
   d.set(define::GUARDED, run.guard.word != 0);
   MatmulParams params = matmul_params(p);
-  MemoryRange c = memory_of_c(p);
-  if (in_pieces) {
-    params.k = run.pieces.length;
-    params.c_batch = p.m * p.n;
-    params.c_row = p.n;
-    params.alpha = scalar_bits(1, p.dtype);
-    c = MemoryRange(run.sums, 0, batches * p.m * p.n * sum_bytes(p.dtype));
-  }
+  if (in_pieces) params.k = run.pieces.length;
+  const MemoryRange c =
+      in_pieces
+          ? MemoryRange(run.sums, 0, batches * p.m * p.n * static_cast<int64_t>(sizeof(float)))
+          : memory_of_c(p);
   const int64_t tiles = groups == nullptr ? divide_up(p.m, t.m) * divide_up(p.n, t.n)
                                           : groups->tiles_of_m(t.m) * groups->tiles_of_n(t.n);
   call.launch(kernels::matmul::sgemm::sgemm, d,
               {.c = c,
                .a = memory_of_a(p),
                .b = memory_of_b(p),
-               .s = in_pieces ? MemoryRange(nullptr) : memory_of_self(p),
+               .s = memory_of_self(p),
+               .scales = given_scales(p),
                .word = run.guard.given(run.guard.memory()),
                .wanted = run.guard.given<Number<uint32_t>>(run.guard.value),
                .k_all = in_pieces ? Count(p.k) : std::nullopt,
@@ -167,7 +171,7 @@ bool allows_split(const OpCall& call, DType type) {
 Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
   constexpr int64_t kMost = 256, kTilesOfUnit = 4;
   if (const char* reason = refuse_tiles<kSmall>(call, p)) return reason;
-  if (!allows_split(call, p.dtype)) return "split-K is not allowed";
+  if (!allows_split(call, p.type())) return "split-K is not allowed";
   const int64_t units = call.caps().compute_units, work = tiles(p, kSmall);
   if (work >= 2 * units) return "enough results to work on";
   const int64_t shortest = 2 * work > units ? 1024 : 256;  // terms of a piece
@@ -177,10 +181,10 @@ Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
 }
 void run_tiles_in_pieces(const OpCall& call, const Problem& p, const Tile& t,
                          const Pieces& pieces) {
-  const int64_t bytes = pieces.count * p.batch * p.m * p.n * sum_bytes(p.dtype);
+  const int64_t bytes = pieces.count * p.batch * p.m * p.n * sum_bytes(p.type());
   const Scratch sums = call.scratch(static_cast<uint64_t>(bytes));
   launch_tiles(call, p, {.tile = t, .pieces = pieces, .sums = sums.address()});
-  sum_pieces(call, p, pieces.count, sums.address());
+  sum_pieces(call, results_of(p), pieces.count, sums.address());
 }
 void run_pieces(const OpCall& call, const Problem& p, const Pieces& pieces) {
   run_tiles_in_pieces(call, p, small_tile(call), pieces);
@@ -208,7 +212,7 @@ Planned<GpuTileChoice> plan_any_tiles(const OpCall& call, const Problem& p,
   if (const char* reason = refuse_form(p)) return reason;
   if (c.empty()) {
     if (!call.caps().register_tiles()) return "the device keeps no tiles in registers";
-    return choose_gpu_tile(call.caps(), p, allows_split(call, p.dtype));
+    return choose_gpu_tile(call.caps(), p, allows_split(call, p.type()));
   }
   if (c.size() != 6) return "it has six sizes";
   const Tile tile{c[0], c[1], c[2], c[3], c[4]};
@@ -218,7 +222,7 @@ Planned<GpuTileChoice> plan_any_tiles(const OpCall& call, const Problem& p,
     return "the device keeps no tiles in registers";
   if (const char* reason = refuse_size(call, tile)) return reason;
   if (c[5] == 1) return GpuTileChoice{tile, {}};
-  if (!allows_split(call, p.dtype)) return "split-K is not allowed";
+  if (!allows_split(call, p.type())) return "split-K is not allowed";
   if (c[5] < 1 || c[5] * tile.step > p.k) return "the sums are short";
   return GpuTileChoice{tile, cut(p, c[5], tile)};
 }

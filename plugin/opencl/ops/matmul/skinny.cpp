@@ -26,19 +26,26 @@ Problem with_few_rows(const Problem& p) {
   q.a = transposed(p.b);
   q.b = transposed(p.a);
   q.c = transposed(p.c);
-  if (p.self) q.self = transposed(*p.self);
+  q.types = transposed(p.types);
+  q.end = transposed(p.end);
   return q;
 }
 
 // B as with_few_rows() has it: the operand that is read once.
 Matrix read_once(const Problem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
 
-// Whether an operand may be read by vectors along a dimension of `along` elements, which are `step`
-// apart, and whose lines are `line` apart.
-bool has_vectors(const Problem& p, const Matrix& m, int64_t step, int64_t line, int64_t along) {
-  const int64_t vector = kVectorBytes / size_of(p.dtype);
+// Elements of a vector, of either operand: 16 bytes of the type that is summed; 1: no vectors.
+int64_t vector_of(DType type) {
+  return size_of(type) <= 4 && is_floating(type) ? kVectorBytes / size_of(type) : 1;
+}
+// Whether an operand of a type may be read by vectors along a dimension of `along` elements, which
+// are `step` apart, and whose lines are `line` apart.
+bool has_vectors(const Problem& p, const Matrix& m, DType type, int64_t step, int64_t line,
+                 int64_t along) {
+  const int64_t vector = vector_of(p.type());
   return step == 1 && line % vector == 0 && along % vector == 0 && along > 0 &&
-         m.address % kVectorBytes == 0 && (p.batch == 1 || m.batch % vector == 0);
+         m.address % static_cast<uint64_t>(vector * size_of(type)) == 0 &&
+         (p.batch == 1 || m.batch % vector == 0);
 }
 
 // What a kernel is specialised by, and how the work is divided.
@@ -56,7 +63,7 @@ int64_t most_rows_of_item(const OpCall& call, DType type) {
 }
 int64_t rows_of(const OpCall& call, const Problem& p) {
   int64_t rows = 1;
-  while (rows < std::min(p.m, most_rows_of_item(call, p.dtype))) rows *= 2;
+  while (rows < std::min(p.m, most_rows_of_item(call, p.type()))) rows *= 2;
   return rows;
 }
 
@@ -81,27 +88,29 @@ void cut(const OpCall& call, const Problem& p, const SkinnySizes& sizes, SkinnyP
 }
 
 void enqueue(const OpCall& call, const Problem& p, const SkinnyPlan& plan, const auto& kernel,
-             Defines d) {
+             std::initializer_list<std::pair<DefineName, int64_t>> own) {
   const bool partial = plan.pieces > 1;
-  d.type(define::TYPE, p.dtype).set(define::FLOATING, is_floating(p.dtype));
-  d.set(define::WIDE, is_integral(p.dtype, false) && size_of(p.dtype) == 8)
-      .set(define::HAS_S, p.self.has_value() && !partial);
+  Problem summed = p;  // whose pieces end later
+  if (partial) summed.end = {};
+  Defines d = matmul_defines(summed);
+  for (const auto& [name, value] : own) d.set(name, value);
   d.set(define::ROWS, plan.rows).set(define::VEC, plan.vector).set(define::PARTIAL, partial);
   std::optional<Scratch> sums;
-  const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.dtype);
+  const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.type());
   if (partial) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
   const int64_t groups = plan.groups(p) * plan.pieces;
   call.launch(kernel, d,
               {.c = partial ? MemoryRange(*sums) : memory_of_c(p),
                .a = memory_of_a(p),
                .b = memory_of_b(p),
-               .s = partial ? nullptr : memory_of_self(p),
+               .s = memory_of_self(summed),
+               .scales = given_scales(summed),
                .pieces = static_cast<uint32_t>(plan.pieces),
                .batch = static_cast<uint32_t>(p.batch),
                .length = plan.length,
                .p = matmul_params(p)})
       .run({groups * kItems, 1, 1}, {kItems, 1, 1});
-  if (partial) sum_pieces(call, p, plan.pieces, sums->address());
+  if (partial) sum_pieces(call, results_of(p), plan.pieces, sums->address());
 }
 
 // ---- B along k
@@ -118,44 +127,40 @@ int64_t lanes_of(const OpCall& call, const Problem& p, const SkinnyPlan& plan, i
 
 void run_dots(const OpCall& call, const Problem& problem, const SkinnySizes& sizes) {
   const Problem p = with_few_rows(problem);
-  const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
-                       has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
-                       has_vectors(p, p.b, p.b.row, p.b.col, p.k);
-  SkinnyPlan plan{rows_of(call, p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  const bool vectors = has_vectors(p, p.a, p.types.a, p.a.col, p.a.row, p.k) &&
+                       has_vectors(p, p.b, p.types.b, p.b.row, p.b.col, p.k);
+  SkinnyPlan plan{rows_of(call, p), vectors ? vector_of(p.type()) : 1, 0};
   const int64_t columns = p.n < 4 ? 1 : 4;
   const int64_t lanes = sizes.width != 0 ? sizes.width : lanes_of(call, p, plan, columns);
   plan.columns = columns * kItems / lanes;
   const int64_t step = lanes * plan.vector;
   cut(call, p, sizes, plan, step, 2 * step);
-  Defines d;
-  d.set(define::COLS, columns).set(define::LANES, lanes);
-  enqueue(call, p, plan, kernels::matmul::skinny_dots::matmul_dots, d);
+  enqueue(call, p, plan, kernels::matmul::skinny_dots::matmul_dots,
+          {{define::COLS, columns}, {define::LANES, lanes}});
 }
 
 // ---- B along its columns
 
 void run_columns(const OpCall& call, const Problem& problem, const SkinnySizes& sizes) {
   const Problem p = with_few_rows(problem);
-  const bool vectors =
-      size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
-  SkinnyPlan plan{rows_of(call, p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  const bool vectors = has_vectors(p, p.b, p.types.b, p.b.col, p.b.row, p.n);
+  SkinnyPlan plan{rows_of(call, p), vectors ? vector_of(p.type()) : 1, 0};
   const int64_t by_rule = p.n <= 8 * plan.vector ? 8 : 32;
   const int64_t across = sizes.width != 0 ? sizes.width : by_rule;
   plan.columns = across * plan.vector;
   cut(call, p, sizes, plan, kItems / across * 4, kChunk / 2);
-  Defines d;
-  d.set(define::ACROSS, across);
-  enqueue(call, p, plan, kernels::matmul::skinny_columns::matmul_columns, d);
+  enqueue(call, p, plan, kernels::matmul::skinny_columns::matmul_columns,
+          {{define::ACROSS, across}});
 }
 
 // ---- The algorithms
 
 const char* refuse(const OpCall& call, const Problem& p) {
-  if (std::min(p.m, p.n) > most_skinny_rows(p.dtype)) return "more than a few rows";
+  if (std::min(p.m, p.n) > most_skinny_rows(p.type())) return "more than a few rows";
   if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
     return "work-groups are too small";
   constexpr int64_t kMost = int64_t{1} << 30;  // work-groups, which kernels count in 32 bits
-  if (p.batch > kMost / 512 / most_skinny_rows(p.dtype) ||
+  if (p.batch > kMost / 512 / most_skinny_rows(p.type()) ||
       std::max(p.m, p.n) > kMost / 512 / p.batch)
     return "the sizes need 64 bits";
   return nullptr;
@@ -212,7 +217,7 @@ bool lies_along_columns(const Problem& p) {
 }
 const char* pass_over_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over(call, p)) return reason;
-  if (std::min(p.m, p.n) > most_rows_of_item(call, p.dtype))
+  if (std::min(p.m, p.n) > most_rows_of_item(call, p.type()))
     return "more rows than a work-item keeps";
   return lies_along_columns(p) ? "B does not lie along k" : nullptr;
 }
@@ -226,7 +231,7 @@ int64_t most_skinny_rows(DType type) { return type == DType::Float32 ? 32 : 16; 
 // rows.
 bool skinny_beats_matrix_units(const Problem& p) {
   constexpr int64_t kMostDots = 8;
-  return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.dtype) : kMostDots);
+  return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.type()) : kMostDots);
 }
 
 constinit const AlgorithmFor<Problem> kDots({.id = "matmul.dots",

@@ -24,7 +24,9 @@ const char* refuse_rounding(const OpCall& call, DType type) {
 }
 
 const char* refuse_any(const OpCall& call, const Problem& p) {
-  if (const char* reason = refuse_rounding(call, p.dtype)) return reason;
+  if (const char* reason = refuse_other_types(p)) return reason;
+  if (const char* reason = refuse_more(p)) return reason;
+  if (const char* reason = refuse_rounding(call, p.type())) return reason;
   if (p.batch != 1) return "a batch";
   return p.c.col == 1 ? nullptr : "the columns of the result are not neighbours";
 }
@@ -46,7 +48,8 @@ Planned<int64_t> plan_gpu(const OpCall& call, const Problem& p) {
   const int64_t units = call.caps().compute_units, tiles = tiles_of(p);
   if (p.m > 1) {
     if (p.c.row != p.n) return "the result is no single row";
-    if (p.self && (p.self->row != p.n || p.self->col != 1)) return "self is no single row";
+    if (p.end.self && (p.end.self->row != p.n || p.end.self->col != 1))
+      return "self is no single row";
     if (2 * tiles > units) return kEnough;
   }
   const int64_t pieces = std::min<int64_t>({2 * units / tiles, 256, p.k / 512});
@@ -58,15 +61,14 @@ void run(const OpCall& call, const Problem& p, const int64_t& pieces) {
   const int64_t length = p.k / pieces;
   const int64_t rest = p.k - length * pieces;
   const int64_t sums = pieces + (rest > 0);
-  const int64_t item = size_of(p.dtype);
+  const int64_t item = size_of(p.type());
   const int64_t results = p.m * p.n;
   const Scratch partial = call.scratch(static_cast<uint64_t>(sums * results * item));
   const Scratch ones = call.scratch(static_cast<uint64_t>(sums * item));
-  copy::fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{sums}), 1);
+  copy::fill_tensor(call, LocalTensor(ones.address(), p.type(), Dims{sums}), 1);
 
   Problem piece = p;
-  piece.self.reset();
-  piece.alpha = 1;
+  piece.end = {};
   piece.batch = pieces;
   piece.k = length;
   piece.a.batch = length * p.a.col;
@@ -88,7 +90,7 @@ void run(const OpCall& call, const Problem& p, const int64_t& pieces) {
   sum.a = {ones.address(), 0, sums, 1};
   sum.b = {partial.address(), 0, results, 1};
   sum.c.row = results;
-  if (sum.self && p.m > 1) sum.self->row = results;
+  if (sum.end.self && p.m > 1) sum.end.self->row = results;
   run_matmul(call, sum);
 }
 

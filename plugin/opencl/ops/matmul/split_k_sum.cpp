@@ -5,8 +5,10 @@
 
 namespace ocltensor::opencl::matmul {
 
-void sum_pieces(const OpCall& call, const Problem& p, int64_t pieces, tb_address sums,
+void sum_pieces(const OpCall& call, const Results& results, int64_t pieces, tb_address sums,
                 const Guard& guard) {
+  const Problem p{results.types, results.batch, results.m, results.n, 0, {}, {},
+                  results.c,     results.end};
   // Many pieces of few results: work-items share a result, because one alone would wait for each
   // load in turn.
   constexpr int64_t kMany = 64, kGroup = 128;
@@ -17,8 +19,9 @@ void sum_pieces(const OpCall& call, const Problem& p, int64_t pieces, tb_address
   const int64_t items = shared ? p.n * kMany : divide_up(p.n, kGroup) * kGroup;
   call.launch(kernels::matmul::split_k_sum::matmul_sum_pieces, d,
               {.c = memory_of_c(p),
-               .sums = MemoryRange(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype)),
+               .sums = MemoryRange(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.type())),
                .s = memory_of_self(p),
+               .scales = given_scales(p),
                .word = guard.memory(),
                .stop = guard.value,
                .pieces = static_cast<int32_t>(pieces),

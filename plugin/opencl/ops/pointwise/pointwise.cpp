@@ -232,6 +232,12 @@ const elementwise::Formula* find_formula(const PointwiseRow& row, DType compute)
   return is_integral(compute, true) ? table[row.index].integral : table[row.index].plain;
 }
 
+const elementwise::Formula& formula_of(const std::string& row) {
+  const elementwise::Formula* const found = find_exact(row);
+  if (found == nullptr) fail(TB_E_INTERNAL, "{} has no formula", row);
+  return *found;
+}
+
 std::span<const OpEntry> pointwise_operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;

@@ -39,7 +39,7 @@ void run_columns(const OpCall& call, const Deform& deform) {
     for (int64_t group = 0; group < deform.groups; ++group) {
       const Matrices m = matrices(pass, weight.address(), out.view().address(), group);
       matmul::run_matmul(
-          call, {.dtype = pass.type,
+          call, {.types = pass.type,
                  .batch = pass.count,
                  .m = rows,
                  .n = deform.positions,
@@ -47,8 +47,9 @@ void run_columns(const OpCall& call, const Deform& deform) {
                  .a = m.weight,
                  .b = m.columns,
                  .c = m.result,
-                 .self = matmul::Matrix{moved(bias.address(), group * rows, pass.type), 0, 1, 0},
-                 .beta = 1});
+                 .end = {.beta = 1,
+                         .self = matmul::Matrix{moved(bias.address(), group * rows, pass.type), 0,
+                                                1, 0}}});
     }
   });
   out.finish();

@@ -16,15 +16,14 @@ void make_column_gradients(const OpCall& call, const Pass& pass, tb_address weig
   const Deform& deform = pass.deform;
   for (int64_t group = 0; group < deform.groups; ++group) {
     const Matrices m = matrices(pass, weight, result, group);
-    matmul::run_matmul(call, {.dtype = pass.type,
+    matmul::run_matmul(call, {.types = pass.type,
                               .batch = pass.count,
                               .m = deform.depth(),
                               .n = deform.positions,
                               .k = deform.outputs / deform.groups,
                               .a = matmul::transposed(m.weight),
                               .b = m.result,
-                              .c = m.columns,
-                              .self = std::nullopt});
+                              .c = m.columns});
   }
 }
 
@@ -37,19 +36,15 @@ void add_weight_gradient(const OpCall& call, const Pass& pass, tb_address weight
       Matrices m = matrices(pass, weight, result, group);
       m.result.address = moved(m.result.address, i * m.result.batch, pass.type);
       m.columns.address = moved(m.columns.address, i * m.columns.batch, pass.type);
-      matmul::Problem product{.dtype = pass.type,
+      matmul::Problem product{.types = pass.type,
                               .batch = 1,
                               .m = deform.outputs / deform.groups,
                               .n = deform.depth(),
                               .k = deform.positions,
                               .a = m.result,
                               .b = matmul::transposed(m.columns),
-                              .c = m.weight,
-                              .self = std::nullopt};
-      if (pass.first + i > 0) {
-        product.self = product.c;
-        product.beta = 1;
-      }
+                              .c = m.weight};
+      if (pass.first + i > 0) product.end.add(product.c);
       matmul::run_matmul(call, product);
     }
 }

@@ -21,11 +21,11 @@ bool is_proven(const OpCall& call) {
   static auto& proofs = *new Proofs<1>;  // leaked: streams may end after static objects
   static constexpr ProofTest kTest{kernel_sources::x86_avx512_matmul_product, wrong_product};
   return proofs.hold(
-      call, 0, kTest, [] { return matmul::tile_types(DType::BFloat16, DType::Float32); }, &kOnly);
+      call, 0, kTest, [] { return matmul::tile_defines({.types = DType::BFloat16}); }, &kOnly);
 }
 
 Planned<TilePlan> plan(const OpCall& call, const Problem& p, const Configuration& c) {
-  if (p.dtype != DType::BFloat16) return "not bfloat16";
+  if (p.types.a != DType::BFloat16 || p.types.b != DType::BFloat16) return "not bfloat16";
   auto tiles = matmul::plan_tiles(call, p, pairs(p), c);
   if (tiles.reason() == nullptr && !is_proven(call)) return "its proof failed";
   return tiles;
@@ -44,8 +44,8 @@ const char* pass_over(const OpCall&, const Problem& p) {
 }  // namespace
 
 void run_product(const OpCall& call, const Problem& p, const TilePlan& plan) {
-  const auto multiply = [&](const Problem& q, DType out) {
-    matmul::multiply_packed(call, q, plan, pairs(p), out,
+  const auto multiply = [&](const Problem& q) {
+    matmul::multiply_packed(call, q, plan, pairs(p),
                             kernels::x86_avx512::matmul::product_pack::product_pack,
                             kernels::x86_avx512::matmul::product::product);
   };

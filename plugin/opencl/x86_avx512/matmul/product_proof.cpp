@@ -16,7 +16,7 @@ std::string wrong_product(const OpCall& call, const void*) {
         const std::vector<float> a = numbers.draw(kM * k, 1);
         const std::vector<float> b = numbers.draw(kN * k, 1);
         const DType type = DType::BFloat16;
-        matmul::Problem p{type, 1, kM, kN, k, {}, {}, {}, {}, 1, 0};
+        matmul::Problem p{type, 1, kM, kN, k, {}, {}, {}};
         p.a = {numbers.upload(a, type), 0, a_along_k ? k : 1, a_along_k ? 1 : kM};
         p.b = {numbers.upload(b, type), 0, b_along_k ? 1 : kN, b_along_k ? k : 1};
         p.c = {numbers.upload(std::vector<float>(kM * kLine, kRoom), type), 0, kLine, 1};

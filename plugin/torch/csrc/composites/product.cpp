@@ -1,5 +1,4 @@
-// Matrix products with another result type than that of the factors, with scales, of groups, and
-// followed by an activation.
+// Matrix products with another result type than that of the factors, with scales, and of groups.
 #include <ATen/native/GroupedMMUtils.h>
 
 #include "composite.h"
@@ -12,36 +11,37 @@ using at::Scalar;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
 
-// ---- mm.dtype and its relatives: factors of 16 bits, a float32 result. A product of two 16-bit
-// numbers is exact in float32, so nothing is lost by converting the factors first.
+// ---- mm.dtype and its relatives: factors of 16 bits, a float32 result; what is added has the type
+// of the factors, or that of the result
 void check_type(const Tensor& factor, at::ScalarType type) {
   const bool narrow = factor.scalar_type() == at::kHalf || factor.scalar_type() == at::kBFloat16;
   TORCH_CHECK(type == factor.scalar_type() || (type == at::kFloat && narrow),
               "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs");
 }
 
+PluginOperator plugin_mm_as("mm.dtype_out"), plugin_bmm_as("bmm.dtype_out"),
+    plugin_addmm_as("addmm.dtype_out"), plugin_baddbmm_as("baddbmm.dtype_out");
 Tensor mm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
   const BelowAutocast guard;
   check_type(self, type);
-  return at::mm(self.to(type), other.to(type));
+  return call_plugin<1>(plugin_mm_as, self, other, type)[0];
 }
 Tensor bmm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
   const BelowAutocast guard;
   check_type(self, type);
-  return at::bmm(self.to(type), other.to(type));
+  return call_plugin<1>(plugin_bmm_as, self, other, type)[0];
 }
-// The addend has the type of the factors, or that of the result.
 Tensor addmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
                 const Scalar& beta, const Scalar& alpha) {
   const BelowAutocast guard;
   check_type(a, type);
-  return at::addmm(self.to(type), a.to(type), b.to(type), beta, alpha);
+  return call_plugin<1>(plugin_addmm_as, self, a, b, type, beta, alpha)[0];
 }
 Tensor baddbmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
                   const Scalar& beta, const Scalar& alpha) {
   const BelowAutocast guard;
   check_type(a, type);
-  return at::baddbmm(self.to(type), a.to(type), b.to(type), beta, alpha);
+  return call_plugin<1>(plugin_baddbmm_as, self, a, b, type, beta, alpha)[0];
 }
 Tensor& mm_as_out(const Tensor& self, const Tensor& other, at::ScalarType type, Tensor& out) {
   return deliver(out, mm_as(self, other, type));
@@ -56,12 +56,6 @@ Tensor& addmm_as_out(const Tensor& self, const Tensor& a, const Tensor& b, at::S
 Tensor& baddbmm_as_out(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
                        const Scalar& beta, const Scalar& alpha, Tensor& out) {
   return deliver(out, baddbmm_as(self, a, b, type, beta, alpha));
-}
-
-Tensor& addmm_activation_out(const Tensor& self, const Tensor& a, const Tensor& b,
-                             const Scalar& beta, const Scalar& alpha, bool use_gelu, Tensor& out) {
-  at::addmm_out(out, self, a, b, beta, alpha);
-  return use_gelu ? at::gelu_(out) : at::relu_(out);
 }
 
 // ---- integers of 8 bits
@@ -97,7 +91,8 @@ Tensor int_mm(const Tensor& self, const Tensor& other) {
   return product_of_bytes(self, other);
 }
 
-// Weights [N, K] of 8 bits, with a scale for each of the N results.
+// Weights [N, K] of 8 bits, with a scale for each of the N results: read as they are.
+PluginOperator plugin_scaled_mm("_ocl_scaled_mm.out");
 Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
   const BelowAutocast guard;
   TORCH_CHECK(self.dim() == 2 && weight.dim() == 2 && self.size(1) == weight.size(1),
@@ -106,8 +101,7 @@ Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& sc
   TORCH_CHECK(weight.scalar_type() == at::kChar, "_weight_int8pack_mm: expected an int8 weight");
   TORCH_CHECK(scales.dim() == 1 && scales.size(0) == weight.size(0),
               "_weight_int8pack_mm: expect scales to be 1d tensor with size ", weight.size(0));
-  const Tensor product = at::mm(self.to(at::kFloat), weight.to(at::kFloat).t());
-  return product.mul_(scales).to(self.scalar_type());
+  return call_plugin<1>(plugin_scaled_mm, self, weight.t(), scales)[0];
 }
 
 // ---- products of groups, whose parts of a dimension stand on the device (every mixture of
@@ -155,7 +149,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("addmm.dtype_out", TORCH_FN(addmm_as_out));
   m.impl("baddbmm.dtype", TORCH_FN(baddbmm_as));
   m.impl("baddbmm.dtype_out", TORCH_FN(baddbmm_as_out));
-  m.impl("_addmm_activation.out", TORCH_FN(addmm_activation_out));
   m.impl("_int_mm", TORCH_FN(int_mm));
   register_out<int_mm>(m, "_int_mm.out");
   m.impl("_grouped_mm", TORCH_FN(grouped_mm));
