@@ -42,7 +42,7 @@ __kernel void rotate_rows(__global void *a_base, ulong a_offset, __global void *
   __global int *rotated = AT(i32, state_base, state_offset) + m * SWEEPS;
   const R limit = limit_of(columns);
   for (long sweep = p.sweep; sweep < p.sweep + p.sweeps; ++sweep) {
-    if (sweep > 0 && !rotated[sweep - 1]) return;
+    if (sweep > 0 && !rotated[sweep - 1]) break;
     for (int turn = 0; turn < turns; ++turn) {
       for (int first = 0; first < pairs; first += TEAMS) {
         const Pair rows = pair_of_rows(p, blocks, turn, min(first + team, pairs - 1));

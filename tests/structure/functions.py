@@ -1,4 +1,5 @@
-"""How kernels' functions are counted (kernel_functions.py), and what structure.kernels says.
+"""How kernels' functions are counted (kernel_functions.py) and their exits found (kernel_exits.py),
+and what structure.kernels says.
 
 usage: functions.py
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import unittest
 
+from kernel_exits import returns_from_loops
 from kernel_functions import Function, Unbalanced, functions
 from structure import long_functions
 
@@ -85,6 +87,25 @@ class Lengths(unittest.TestCase):
 
     def test_text_that_cannot_be_counted(self) -> None:
         self.assertIn("not closed", long_functions({"a.cl": "void f(void) {\n"}, {})[0])
+
+
+class Exits(unittest.TestCase):
+    def lines(self, body: str) -> list[int]:
+        return returns_from_loops(f"__kernel void f(int x,\n  int y) {{\n{body}}}\n")
+
+    def test_returns_from_loops_with_barriers(self) -> None:
+        barrier = "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+        self.assertEqual(
+            self.lines("  for (int i = 0; i < 4; ++i) {\n" + barrier + "return;}\n"), [5]
+        )
+        self.assertEqual(self.lines(barrier + "  while (x) if (y) return;\n"), [4])
+        self.assertEqual(self.lines("  do {\n    if (y) { return; }\n  SYNC; } while (x);\n"), [4])
+
+    def test_other_returns(self) -> None:
+        barrier = "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+        self.assertEqual(self.lines("  for (;;) return;\n"), [])
+        self.assertEqual(self.lines(barrier + "  for (int i = 0; i < 4; ++i) x;\n  return;\n"), [])
+        self.assertEqual(self.lines(barrier + "  if (x) return;\n  for (;;) { x; }\n"), [])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ usage: structure.py top ROOT       files and folders at the top that nobody plan
        structure.py rooms ROOT     folders that include each other's headers in a circle
        structure.py words ROOT     words that src/GLOSSARY.md has retired
        structure.py kernels ROOT   kernels with lines over 110 columns, tabs, blanks at their ends,
-                                   or functions of more than 100 lines
+                                   functions of more than 100 lines, or returns from loops with
+                                   barriers
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import subprocess
 import sys
 
+import kernel_exits
 import kernel_functions
 
 # What is searched for headers from each tree, after the including file's own folder, as in the
@@ -194,7 +196,12 @@ def check_kernels(root: pathlib.Path) -> list[str]:
             faults += ["a tab"] * ("\t" in line) + ["blanks at the end"] * (line != line.rstrip())
             problems += [f"{file.relative_to(root)}:{number}: {fault}" for fault in faults]
     texts = {f.relative_to(root / "kernels").as_posix(): f.read_text() for f in files}
-    return problems + long_functions(texts, LONG_FUNCTIONS)
+    problems += long_functions(texts, LONG_FUNCTIONS)
+    return problems + [
+        f"kernels/{name}:{line}: a return from a loop with a barrier: PoCL 5 needs a break"
+        for name, text in texts.items()
+        for line in kernel_exits.returns_from_loops(text)
+    ]
 
 
 def main() -> None:
