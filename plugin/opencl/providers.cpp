@@ -36,4 +36,14 @@ std::span<const ProgramFinisher* const> program_finishers() {
   return list;
 }
 
+std::span<const ProviderQuestion> provider_questions() {
+  static const auto& list = *new auto([] {  // leaked, as above
+    std::vector<ProviderQuestion> questions;
+    for (const Provider* p : kProviders)
+      if (p->ask != nullptr) questions.push_back(p->ask);
+    return questions;
+  }());
+  return list;
+}
+
 }  // namespace ocltensor::opencl

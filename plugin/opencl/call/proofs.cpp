@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "call/providers.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
@@ -97,17 +98,10 @@ void decide(Proof& proof, ProofFamily& family, const ProofTest& test, const Defi
   proof.state.store(wrong.empty() ? Proof::Right : Proof::Wrong, std::memory_order_release);
 }
 
-// NVIDIA's drivers with which all proven kernels have passed the conformance kit (tests/README.md).
-struct KnownDriver {
-  uint32_t compute_capability;
-  std::string_view version;  // its beginning
-};
-constexpr KnownDriver kKnownDrivers[] = {{90, "580."}};  // H100 and H200
-
+// Whether a provider knows that its kernels are right with this driver.
 bool is_known(const Capabilities& caps) {
-  return std::ranges::any_of(kKnownDrivers, [&](const KnownDriver& known) {
-    return caps.compute_capability == known.compute_capability &&
-           caps.driver_version.starts_with(known.version);
+  return std::ranges::any_of(providers(), [&](const Provider* provider) {
+    return provider->trusts_driver != nullptr && provider->trusts_driver(caps);
   });
 }
 

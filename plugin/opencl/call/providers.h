@@ -24,6 +24,11 @@ struct Provider {
   // In the order in which families shall try them, before the portable ones. Portable algorithms
   // are in their families' own lists.
   std::span<const Algorithm* const> algorithms{};
+  // What it asks every device, those included that it will not suit; or nullptr.
+  ProviderQuestion ask = nullptr;
+  // Whether all its kernels are known to be right with a device's driver, so that launches need
+  // not wait for their proofs (proofs.h); nullptr: no driver is known.
+  bool (*trusts_driver)(const Capabilities& caps) = nullptr;
   // The change that its programs need after compilation, or nullptr.
   const ProgramFinisher* finisher = nullptr;
 };

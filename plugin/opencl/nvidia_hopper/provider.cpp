@@ -5,6 +5,7 @@
 #include "attention/attention.h"
 #include "conv/convolution.h"
 #include "matmul/product.h"
+#include "nvidia/device_facts.h"
 #include "ptx.h"
 
 namespace ocltensor::opencl {
@@ -15,7 +16,7 @@ constexpr uint32_t kLargestWorkGroup = 384;  // three warpgroups
 // Warpgroup products and tensor copies exist in sm_90a only. A device that has been told to have
 // less than Hopper's local memory or work-groups stands for another one.
 bool suits(const Capabilities& caps) {
-  return caps.compute_capability == 90 && !caps.local_memory_capped &&
+  return nvidia::facts(caps).compute_capability == 90 && !caps.local_memory_capped &&
          caps.max_work_group_size >= kLargestWorkGroup;
 }
 
@@ -39,6 +40,8 @@ constinit const Provider kNvidiaHopper{
     .suits = suits,
     .lacking = "the device has no matrix units of the Hopper generation",
     .algorithms = kAlgorithms,
+    .ask = nvidia::ask,
+    .trusts_driver = nvidia::trusts_driver,
     .finisher = &kUncover};
 
 }  // namespace ocltensor::opencl

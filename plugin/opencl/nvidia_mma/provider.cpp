@@ -25,6 +25,8 @@ constinit const Provider kNvidiaMma{
     .what = "NVIDIA's matrix units from compute capability 7.5 on, by mma.sync",
     .suits = suits,
     .lacking = "only NVIDIA's devices of compute capability 7.5 and later have mma.sync",
-    .algorithms = kAlgorithms};
+    .algorithms = kAlgorithms,
+    .ask = nvidia::ask,
+    .trusts_driver = nvidia::trusts_driver};
 
 }  // namespace ocltensor::opencl

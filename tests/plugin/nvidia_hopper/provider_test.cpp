@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "nvidia/device_facts.h"
+
 namespace ocltensor::opencl {
 namespace {
 
 TEST(HopperProvider, SuitsHopperUnlessItIsToldToBeLess) {
   Capabilities caps;
-  caps.compute_capability = 90;
+  caps.facts.set(nvidia::DeviceFacts{.compute_capability = 90});
   caps.max_work_group_size = 1024;
   EXPECT_TRUE(kNvidiaHopper.suits(caps));
   caps.is_capped = true;  // by float64, say
@@ -19,7 +21,7 @@ TEST(HopperProvider, SuitsHopperUnlessItIsToldToBeLess) {
   caps.local_memory_capped = true;
   EXPECT_FALSE(kNvidiaHopper.suits(caps));
   caps.local_memory_capped = false;
-  caps.compute_capability = 100;
+  caps.facts.set(nvidia::DeviceFacts{.compute_capability = 100});
   EXPECT_FALSE(kNvidiaHopper.suits(caps));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/config.h"
+#include "nvidia/device_facts.h"
 #include "runtime/device/device.h"
 
 namespace ocltensor::opencl::nvidia_mma {
@@ -18,7 +19,7 @@ class EmulatedUnits : public testing::TestWithParam<const char*> {
   void open(const char* emulated) {
     setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
     setenv("OCLTENSOR_NVIDIA_MMA", emulated, 1);
-    if (device(0).caps().style != KernelStyle::Gpu || !device(0).caps().emulated_mma)
+    if (device(0).caps().style != KernelStyle::Gpu || !nvidia::facts(device(0).caps()).emulated_mma)
       GTEST_SKIP() << "SKIPPED: the device is open with other settings already; needs a process of "
                       "its own";
   }

@@ -276,7 +276,8 @@ TEST_F(MmaProducts, AreChosenByRule) {
 TEST_F(MmaProducts, WhereThereAreNoneTheProviderSaysWhy) {
   ASSERT_EQ(getenv("OCLTENSOR_NVIDIA_MMA"), nullptr);
   AnyCall any;
-  if (device(0).caps().mma_generation != 0) GTEST_SKIP() << "SKIPPED: the device has some";
+  if (nvidia::facts(device(0).caps()).mma_generation != 0)
+    GTEST_SKIP() << "SKIPPED: the device has some";
   EXPECT_THAT(missing_provider(kNvidiaMma), HasSubstr("compute capability 7.5"));
 }
 
@@ -301,9 +302,9 @@ TEST(MmaTiles, HaveLessThanTheReportedMemoryUnlessUnitsAreKnownToHaveMore) {
   Capabilities caps;
   caps.local_memory = 48 << 10;
   caps.unit_local_memory = 228 << 10;
-  caps.compute_capability = 75;
+  caps.facts.set(nvidia::DeviceFacts{.compute_capability = 75});
   EXPECT_EQ(most_local_memory(caps), (48 << 10) - 128);
-  caps.compute_capability = 90;
+  caps.facts.set(nvidia::DeviceFacts{.compute_capability = 90});
   EXPECT_EQ(most_local_memory(caps), 226 << 10);
   caps.is_capped = true;  // by float64, say
   EXPECT_EQ(most_local_memory(caps), 226 << 10);

@@ -36,13 +36,14 @@ Planned<attention::Kind> attention_kind(const OpCall& call, const attention::Fus
 Defines attention_defines(const Capabilities& caps, const attention::Kind& kind,
                           const AttentionForm& form) {
   Defines d = kind.defines();
-  d.set(define::GENERATION, generation(caps)).set(define::EMULATED, caps.emulated_mma);
+  d.set(define::GENERATION, generation(caps))
+      .set(define::EMULATED, nvidia::facts(caps).emulated_mma);
   d.set(define::DEPTH, form.depth).set(define::FRAGMENTS_M, form.fragments);
   return d.set(define::WARPS, form.warps).set(define::BN, form.streamed);
 }
 
 int64_t emulation_bytes(const Capabilities& caps, const AttentionForm& form) {
-  return caps.emulated_mma ? form.items() * (4 * form.fragments + 2) * 4 : 0;
+  return nvidia::facts(caps).emulated_mma ? form.items() * (4 * form.fragments + 2) * 4 : 0;
 }
 
 }  // namespace ocltensor::opencl::nvidia_mma

@@ -81,7 +81,8 @@ Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a
   const int64_t parts = kind == MmaKind::Tf32 ? 1 : kind == MmaKind::Tf32x3 ? 2 : 0;
   Defines d;
   d.type(define::TYPE, type_of(kind)).set(define::TF32_PARTS, parts);
-  d.set(define::GENERATION, generation(caps)).set(define::EMULATED, caps.emulated_mma);
+  d.set(define::GENERATION, generation(caps))
+      .set(define::EMULATED, nvidia::facts(caps).emulated_mma);
   d.set(define::BM, t.rows).set(define::BN, t.columns);
   d.set(define::WM, t.warp_rows).set(define::WN, t.warp_columns);
   d.set(define::LINE_BYTES, t.line_bytes).set(define::STAGES, t.buffers(generation(caps)));

@@ -10,11 +10,8 @@ namespace ocltensor::opencl::matmul {
 namespace {
 
 constexpr int64_t kItems = 256, kTile = 64;  // int8_dots.cl
-constexpr uint32_t kFirstWithDp4a = 61;      // compute capability
 
-bool has_instruction(const OpCall& call) {
-  return call.caps().compute_capability >= kFirstWithDp4a;
-}
+bool has_instruction(const OpCall& call) { return call.caps().integer_dot == IntegerDot::Ptx; }
 
 const char* plan(const OpCall& call, const Problem& q) {
   if (!q.is_of_bytes()) return "not int8";

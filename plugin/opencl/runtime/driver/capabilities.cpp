@@ -110,33 +110,38 @@ bool contains(const std::string& haystack, const char* needle) {
   return haystack.find(needle) != std::string::npos;
 }
 
-// cl_nv_device_attribute_query
-constexpr cl_device_info kComputeCapabilityMajor = 0x4000;
-constexpr cl_device_info kComputeCapabilityMinor = 0x4001;
-
-uint32_t compute_capability(const std::string& extensions, const cl::Device& device) {
-  if (!contains(extensions, " cl_nv_device_attribute_query ")) return 0;
-  return 10 * number<cl_uint>(device, kComputeCapabilityMajor) +
-         number<cl_uint>(device, kComputeCapabilityMinor);
+// cl_khr_integer_dot_product: whether four packed pairs of signed bytes are multiplied and added by
+// one instruction.
+IntegerDot integer_dot(const std::string& extensions, const cl::Device& device) {
+  if (!contains(extensions, " cl_khr_integer_dot_product ")) return IntegerDot::None;
+  constexpr cl_device_info kPackedBytesAcceleration = 0x1075;
+  struct Accelerated {  // cl_device_integer_dot_product_acceleration_properties_khr
+    cl_bool of_signed, of_unsigned, mixed, saturating_signed, saturating_unsigned, saturating_mixed;
+  } is{};
+  (void)device.getInfo(kPackedBytesAcceleration, &is);  // stays so if the driver does not answer
+  return is.of_signed != 0 ? IntegerDot::Khronos : IntegerDot::None;
 }
 
-// CUDA's programming guide, "Technical Specifications per Compute Capability": the most shared
-// memory of a multiprocessor.
-uint64_t unit_local_memory(uint32_t compute_capability) {
-  switch (compute_capability) {
-    case 70: return 96 << 10;
-    case 75: return 64 << 10;
-    case 80:
-    case 87: return 164 << 10;
-    case 86:
-    case 89:
-    case 120:
-    case 121: return 100 << 10;
-    case 90:
-    case 100:
-    case 103: return 228 << 10;
-    default: return 0;
+// cl_intel_required_subgroup_size tells all; of AMD's devices one is known, which its driver uses.
+std::vector<uint32_t> subgroup_sizes(const std::string& extensions, const cl::Device& device) {
+  constexpr cl_device_info kSizesOfIntel = 0x4108, kWavefrontOfAmd = 0x4043;
+  if (contains(extensions, " cl_intel_required_subgroup_size ")) {
+    std::vector<size_t> sizes;
+    (void)device.getInfo(kSizesOfIntel, &sizes);
+    return {sizes.begin(), sizes.end()};
   }
+  cl_uint width = 0;
+  if (contains(extensions, " cl_amd_device_attribute_query "))
+    (void)device.getInfo(kWavefrontOfAmd, &width);
+  return width == 0 ? std::vector<uint32_t>{} : std::vector<uint32_t>{width};
+}
+
+// cl_amd_device_attribute_query
+uint64_t unit_local_memory(const std::string& extensions, const cl::Device& device) {
+  constexpr cl_device_info kOfAmd = 0x4047;
+  cl_uint bytes = 0;
+  if (contains(extensions, " cl_amd_device_attribute_query ")) (void)device.getInfo(kOfAmd, &bytes);
+  return bytes;
 }
 
 // CPU drivers with OpenCL 2.0's fine-grained buffers (PoCL, Intel's runtime). A capture records
@@ -155,17 +160,6 @@ void choose_style(Capabilities& c) {
   const std::string style = config::get_string(config::Knob::KernelStyle);
   if (style.empty()) return;
   c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
-}
-
-// OCLTENSOR_NVIDIA_MMA is "emulated80" or the like: the generation after the word.
-void choose_mma(Capabilities& c) {
-  constexpr std::string_view kEmulated = "emulated";
-  const std::string wish = config::get_string(config::Knob::NvidiaMma);
-  c.emulated_mma = wish.starts_with(kEmulated);
-  if (c.emulated_mma)
-    c.mma_generation = static_cast<uint32_t>(std::stoul(wish.substr(kEmulated.size())));
-  else
-    c.mma_generation = c.compute_capability;
 }
 
 // CPU drivers need less time for a launch than a thread needs to notice it, and their own threads
@@ -203,6 +197,8 @@ Capabilities query_capabilities(const cl::Platform& platform, const cl::Device& 
   c.fp64 = contains(extensions, " cl_khr_fp64 ");
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
   c.subgroups = contains(extensions, "_subgroups ");
+  c.subgroup_sizes = subgroup_sizes(extensions, device);
+  c.integer_dot = integer_dot(extensions, device);
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
   // CPU drivers round right anyway.
   c.exact_division = !(c.type & CL_DEVICE_TYPE_CPU) &&
@@ -212,10 +208,9 @@ Capabilities query_capabilities(const cl::Platform& platform, const cl::Device& 
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
-  c.compute_capability = compute_capability(extensions, device);
+  c.unit_local_memory = unit_local_memory(extensions, device);
   apply_caps(c);
-  c.unit_local_memory = unit_local_memory(c.compute_capability);  // of what it is told to be
-  choose_mma(c);
+  for (const ProviderQuestion ask : provider_questions()) ask(device, extensions, c);
   choose_launch_thread(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");

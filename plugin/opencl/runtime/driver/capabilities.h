@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/driver/opencl.h"
+#include "runtime/driver/provider_facts.h"
 
 namespace ocltensor::opencl {
 
@@ -14,6 +16,13 @@ namespace ocltensor::opencl {
 enum class KernelStyle : uint8_t {
   Cpu,  // one work-item sweeps a row or tile with float16 vectors; no local memory
   Gpu,  // many work-items, a few elements each, local memory, coalesced access
+};
+
+// How a program multiplies four pairs of bytes and adds the products by one instruction.
+enum class IntegerDot : uint8_t {
+  None,
+  Ptx,      // NVIDIA's dp4a, by inline assembly
+  Khronos,  // cl_khr_integer_dot_product, which says that it is accelerated
 };
 
 inline constexpr uint32_t kAllSteps = 64;  // more than any tile has
@@ -34,6 +43,8 @@ struct Capabilities {
   uint32_t steps_at_once = kAllSteps;  // of a tile in local memory that loops are unrolled by
   bool fp16_arithmetic = false;
   bool subgroups = false;
+  std::vector<uint32_t> subgroup_sizes;  // that the compiler chooses among; empty: not known
+  IntegerDot integer_dot = IntegerDot::None;
   bool int64_atomics = false;
   bool exact_division = false;  // a GPU that rounds float division and roots right if asked to
   bool unified_memory = false;
@@ -56,13 +67,10 @@ struct Capabilities {
   bool loads_at_exit = false;        // programs can be made of binaries after its exit handlers ran
   uint32_t longest_kernel_name = 0;  // 0: any length
   bool slow_declarations = false;    // of OpenCL C's functions: kernels bring their own, if allowed
-  bool outlined_kernels = false;    // kernels of one item are functions: others are compiled thrice
-  uint32_t compute_capability = 0;  // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
+  bool outlined_kernels = false;  // kernels of one item are functions: others are compiled thrice
   std::string build_options = "-cl-std=CL1.2";
 
-  // OCLTENSOR_NVIDIA_MMA: kernels for matrix units by mma.sync.
-  uint32_t mma_generation = 0;  // the compute capability that they are to use; 0: they do not run
-  bool emulated_mma = false;    // in OpenCL C, on any device, for tests
+  ProviderFacts facts;  // what only a vendor's provider wants to know
 
   // What the settings take from the device (caps.h).
   std::string limits;               // as text: "local_memory=32768,fp64=0"; empty: nothing
@@ -80,5 +88,12 @@ struct Capabilities {
 };
 
 Capabilities query_capabilities(const cl::Platform& platform, const cl::Device& device);
+
+// What a provider asks beside. It may correct what the portable queries cannot tell, and keeps the
+// rest as facts of its own. `extensions` begins and ends with a blank.
+using ProviderQuestion = void (*)(const cl::Device& device, const std::string& extensions,
+                                  Capabilities& caps);
+// Those of all providers; declared low, and defined by the table of providers.
+std::span<const ProviderQuestion> provider_questions();
 
 }  // namespace ocltensor::opencl

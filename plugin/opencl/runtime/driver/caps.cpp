@@ -38,7 +38,6 @@ constexpr Field kFields[] = {
     {Cap::Timestamps, &Capabilities::timestamps},
     {Cap::TrustedCompiler, &Capabilities::trusted_compiler},
     {Cap::ComputeUnits, &Capabilities::compute_units},
-    {Cap::ComputeCapability, &Capabilities::compute_capability},
     {Cap::WorkGroup, &Capabilities::max_work_group_size},
     {Cap::KernelWorkGroup, &Capabilities::kernel_work_group},
     {Cap::LocalMemory, &Capabilities::local_memory},
@@ -78,6 +77,13 @@ void apply_caps(Capabilities& c) {
   c.largest_allocation = std::min(c.largest_allocation, c.global_memory);
   c.is_capped = !c.limits.empty();
   c.local_memory_capped = c.local_memory < reported;
+}
+
+void apply_cap(Capabilities& c, Cap cap, uint32_t& own) {
+  const auto limits = parse_caps(config::get_string(config::Knob::Caps));
+  for (const CapLimit& limit : limits.value())
+    if (limit.cap == cap) lower(c, {cap, {}}, own, limit);
+  c.is_capped = !c.limits.empty();
 }
 
 std::string without_hidden(const Capabilities& caps, const std::string& source) {

@@ -5,12 +5,15 @@
 
 #include <array>
 
+#include "base/caps.h"
 #include "runtime/driver/capabilities.h"
 
 namespace ocltensor::opencl {
 
 // Throws Error(TB_E_INVALID) for a limit above what the device has.
 void apply_caps(Capabilities& caps);
+// The same for a fact that a provider keeps for itself, which it has asked just now.
+void apply_cap(Capabilities& caps, Cap cap, uint32_t& own);
 
 // The name by which #line directives call a text that a user or a generator wrote.
 constexpr const char* kGivenText = "the kernel source";
