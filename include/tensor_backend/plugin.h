@@ -50,9 +50,9 @@ extern "C" {
 
 /* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
  * the profiler's calls and the switches' reports; 2 the types of 8 bits; 3 graphs; 4
- * requests for custom kernels. */
+ * requests for custom kernels; 5 made the reports JSON. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 4
+#define TB_ABI_MINOR 5
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 64                               /* largest ndim a backend has to accept */
 
@@ -638,12 +638,14 @@ typedef struct tb_switch_api { /* [extensible] */
   tb_status (*count)(uint32_t* count, tb_error* error);
   tb_status (*at)(uint32_t index, const char** name, tb_error* error);
   /* TB_SWITCH_API_SIZE_V1 ends here. */
-  /* Reports on the backend's state: lines of fields that tabs separate. Subjects:
-   *   providers     name, library, 1 if available, 1 if enabled, version, what it is, why it is
-   *                 missing, patterns of its operators' names
-   *   algorithms    family, id, how often it ran, 1 if it is the family's last choice, 1 if it is
-   *                 disabled, 1 if it accepts every problem, name
-   *   measurements  device and class of shapes, choice, microseconds, 1 if it is the best
+  /* Reports on the backend's state, as JSON: an array of rows, which are objects with at least
+   * these members (texts, where nothing else is said). Subjects:
+   *   providers     name, library, available (bool), enabled (bool), version, what (it is),
+   *                 missing (why), operators (array of patterns of names)
+   *   algorithms    family, id, runs (number), last (bool: the family's last choice), disabled
+   *                 (bool), general (bool: it accepts every problem), name
+   *   measurements  problem (device and class of shapes), id (the choice), microseconds (number;
+   *                 null: it failed, or its results were wrong), best (bool)
    * `*needed` becomes the size of the whole text with its NUL. At most `capacity` bytes are
    * written, the last of them a NUL; nothing if `capacity` is 0. An unknown subject is
    * TB_UNSUPPORTED. */
@@ -799,7 +801,7 @@ typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api*
 
 /* ---- Tuning, by names of tb_switch_api that any backend may know
  *
- * A choice is an algorithm's id, with sizes where it has some; its time in microseconds is inf if
+ * A choice is an algorithm's id, with sizes where it has some; its time in microseconds is null if
  * it failed, or its results were wrong. D is a device's index.
  * Names that set runs as actions:
  *   start_tuning   counts, and what is reported below, begin anew
@@ -807,15 +809,14 @@ typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api*
  *   stop_tuning    from another thread: tune_problem ends early, and keeps what it has measured;
  *                  it does nothing until start_tuning
  *   forget_measurements
- * Subjects that report knows:
- *   tuning_problems D      number, family, dtype, 1 if it is tuned even if time is short,
- *                          multiplications and additions, text
- *   tuning_progress        family, class of shapes, choice, its index, how many, microseconds of
- *                          the rule's choice and of the best so far (0: none), how many classes
- *                          were measured, how many OCLTENSOR_TUNE=record noted
- *   tuned_classes          device, family, class of shapes, the rule's choice, the best one, the
- *                          microseconds of both, how many choices were measured, how many of
- *                          these were wrong, 1 if nothing is missing
- *   measurements_file D    the path of the file that keeps them
- *   measurements_export D  the measurements as a file for other machines */
+ * Subjects that report knows, rows as above:
+ *   tuning_problems D      number, family, dtype, quick (bool: tuned even if time is short),
+ *                          operations (multiplications and additions), text
+ *   tuning_progress        one row: family, shapes (their class), choice, index (its), count (of
+ *                          choices), rule_time and best_time (so far; 0: none), classes (measured
+ *                          so far), untuned (noted by OCLTENSOR_TUNE=record)
+ *   tuned_classes          device (index), family, shapes, rule and best (choices), rule_time,
+ *                          best_time, tried (number of choices), wrong (of these), complete (bool)
+ *   measurements_file D    no JSON: the path of the file that keeps them
+ *   measurements_export D  no JSON: the measurements as a file for other machines */
 #endif /* TENSOR_BACKEND_PLUGIN_H */

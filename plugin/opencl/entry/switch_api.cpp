@@ -1,4 +1,4 @@
-// Settings and reports at the C boundary.
+// Settings at the C boundary, and the way to the reports.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -8,24 +8,19 @@
 #include "call/providers.h"
 #include "call/tuning.h"
 #include "entry.h"
-#include "ops/family.h"
 #include "ops/registry.h"
+#include "reports.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
-#include "tuning_switches.h"
+#include "tuning/problems.h"
+#include "words.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-std::vector<const AlgorithmFamily*> families() {
-  for (const Family& family : all_families())
-    for (const auto list : family.algorithms) (void)list();  // enters the report at its first use
-  return algorithm_families();
-}
-
 void check_algorithms(std::string_view list) {
   std::vector<std::string> names;
-  for (const AlgorithmFamily* family : families())
+  for (const AlgorithmFamily* family : reported_families())
     for (const Algorithm* a : family->algorithms()) names.emplace_back(a->id);
   // The adapter's ways to compute attention; this library sees only the one that was chosen.
   names.emplace_back("attention.fused");
@@ -68,6 +63,16 @@ void check_lists() {
 }
 
 namespace {
+
+// "DEVICE NUMBER quick|full": tunes a problem of the report tuning_problems.
+void tune_numbered_problem(std::string_view value) {
+  std::string_view rest = value;
+  Device& device = device_of_text(next_word(rest));
+  const size_t number = number_of(next_word(rest));
+  check(number < tuning::problems().size(), "there is no problem {}", number);
+  check(rest == "quick" || rest == "full", "'{}' is neither quick nor full", rest);
+  tuning::tune_problem(device, tuning::problems()[number], rest == "quick");
+}
 
 // Names that run a function instead of setting a value.
 struct Action {
@@ -128,89 +133,16 @@ tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
   });
 }
 
-// ---- Reports
-
-// Names of the operators of every family that has an algorithm of the provider; "*" for the
-// portable one, which has kernels for all.
-std::string operators_of(const Provider& provider) {
-  if (&provider == &kPortable) return "*";
-  std::string names;
-  for (const AlgorithmFamily* family : families()) {
-    const auto algorithms = family->algorithms();
-    if (std::ranges::none_of(algorithms, [&](const auto* a) { return a->provider == &provider; }))
-      continue;
-    for (const OpEntry& op : family->operators()) {
-      const std::string name(op.name);
-      if ((names + ",").find(name + ",") == std::string::npos)
-        names += (names.empty() ? "" : ",") + name;
-    }
-  }
-  return names;
-}
-
-std::string report_providers(std::string_view) {
-  std::string text;
-  for (const Provider* p : providers()) {
-    const char* missing = missing_provider(*p);
-    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\n", p->name,
-                        p->library == nullptr ? "" : p->library, missing == nullptr,
-                        policy().is_enabled(*p), missing == nullptr ? OCLTENSOR_VERSION : "",
-                        p->what, missing == nullptr ? "" : missing, operators_of(*p));
-  }
-  return text;
-}
-
-std::string report_algorithms(std::string_view) {
-  std::string text;
-  for (const AlgorithmFamily* family : families())
-    for (const Algorithm* a : family->algorithms())
-      text += fmt::format("{}\t{}\t{}\t{:d}\t{:d}\t{:d}\t{}\n", family->name(), a->id, a->runs(),
-                          family->last() == a,
-                          !a->last_resort && policy().algorithms.find(a->id) != nullptr,
-                          a->last_resort, a->description);
-  return text;
-}
-
-std::string report_measurements(std::string_view) {
-  std::string text;
-  for (const Measurement& m : measurements())
-    for (const auto& [choice, time] : m.times)
-      text +=
-          fmt::format("{}\t{}\t{:.1f}\t{:d}\n", m.problem, text_of(choice), time, m.best == choice);
-  return text;
-}
-
-// What follows the name of a subject, behind a blank, is its argument.
-struct Subject {
-  const char* name;
-  std::string (*report)(std::string_view argument);
-};
-constexpr Subject kSubjects[] = {{"providers", report_providers},
-                                 {"algorithms", report_algorithms},
-                                 {"measurements", report_measurements},
-                                 {"tuning_problems", report_tuning_problems},
-                                 {"tuning_progress", report_tuning_progress},
-                                 {"tuned_classes", report_tuned_classes},
-                                 {"measurements_file", report_measurements_file},
-                                 {"measurements_export", report_measurements_export}};
-
 tb_status switch_report(const char* subject, char* text, uint64_t capacity, uint64_t* needed,
                         tb_error* error) {
   return guarded(error, [&] {
-    const std::string_view wanted = &required(subject, "subject");
-    const size_t blank = std::min(wanted.find(' '), wanted.size());
-    for (const Subject& s : kSubjects) {
-      if (wanted.substr(0, blank) != s.name) continue;
-      const std::string whole = s.report(wanted.substr(std::min(blank + 1, wanted.size())));
-      if (needed != nullptr) *needed = whole.size() + 1;
-      if (capacity == 0) return;
-      required(text, "text");
-      const uint64_t bytes = std::min<uint64_t>(capacity - 1, whole.size());
-      std::memcpy(text, whole.data(), bytes);
-      text[bytes] = 0;
-      return;
-    }
-    unsupported(TB_REASON_ARGUMENT, "there is no report '{}'", wanted);
+    const std::string whole = report(&required(subject, "subject"));
+    if (needed != nullptr) *needed = whole.size() + 1;
+    if (capacity == 0) return;
+    required(text, "text");
+    const uint64_t bytes = std::min<uint64_t>(capacity - 1, whole.size());
+    std::memcpy(text, whole.data(), bytes);
+    text[bytes] = 0;
   });
 }
 

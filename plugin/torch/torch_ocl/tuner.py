@@ -16,7 +16,7 @@ import torch
 
 from torch_ocl import _C
 from torch_ocl._line import Line
-from torch_ocl.backends._providers import report_rows
+from torch_ocl.backends._providers import report_rows, time_of
 from torch_ocl.backends._scope import Scope
 from torch_ocl.device import DeviceLike, _index
 
@@ -127,9 +127,19 @@ def export_measurements(path: str, device: DeviceLike = None) -> None:
         file.write(_C.report(f"measurements_export {_index(device)}"))
 
 
-def _class_of(row: list[str]) -> TunedClass:
-    numbers = (float(row[5]), float(row[6]), int(row[7]), int(row[8]), row[9] == "1")
-    return TunedClass(int(row[0]), row[1], row[2], row[3], row[4], *numbers)
+def _class_of(row: dict[str, Any]) -> TunedClass:
+    return TunedClass(
+        device=row["device"],
+        family=row["family"],
+        shapes=row["shapes"],
+        rule=row["rule"],
+        best=row["best"],
+        rule_time=time_of(row["rule_time"]),
+        best_time=time_of(row["best_time"]),
+        tried=row["tried"],
+        wrong=row["wrong"],
+        is_complete=row["complete"],
+    )
 
 
 def _names(values: Any) -> list[str]:
@@ -138,34 +148,34 @@ def _names(values: Any) -> list[str]:
     return [str(value).removeprefix("torch.") for value in several]
 
 
-def _chosen(index: int, family: Any, dtype: Any, quick: bool) -> list[list[str]]:
+def _chosen(index: int, family: Any, dtype: Any, quick: bool) -> list[dict[str, Any]]:
     """The rows of the table that are asked for; ValueError if a name is in none."""
     rows = report_rows(f"tuning_problems {index}")
     families, dtypes = _names(family), _names(dtype)
-    for names, column in ((families, 1), (dtypes, 2)):
+    for names, column in ((families, "family"), (dtypes, "dtype")):
         for name in names:
             if all(row[column] != name for row in rows):
                 raise ValueError(f"tune: there is no problem of {name!r}")
     return [
         row
         for row in rows
-        if (not families or row[1] in families)
-        and (not dtypes or row[2] in dtypes)
-        and (not quick or (row[3] == "1" and (dtypes or row[2] == "float32")))
+        if (not families or row["family"] in families)
+        and (not dtypes or row["dtype"] in dtypes)
+        and (not quick or (row["quick"] and (dtypes or row["dtype"] == "float32")))
     ]
 
 
 def _tune_table(
-    index: int, rows: list[list[str]], quick: bool, end: float, line: Line
+    index: int, rows: list[dict[str, Any]], quick: bool, end: float, line: Line
 ) -> dict[str, str]:
     """Tunes rows one after the other; returns those that failed, with the reasons."""
     failures: dict[str, str] = {}
     effort = "quick" if quick else "full"
     begin = time.perf_counter()
-    for done, (number, family, dtype, _, _, text) in enumerate(rows):
-        name = f"{family} {dtype} {text}"
+    for done, row in enumerate(rows):
+        name = f"{row['family']} {row['dtype']} {row['text']}"
 
-        def work(number: str = number, name: str = name) -> None:
+        def work(number: int = row["number"], name: str = name) -> None:
             try:
                 _C.run_action("tune_problem", f"{index} {number} {effort}")
             except (RuntimeError, NotImplementedError) as error:
@@ -196,7 +206,7 @@ def _tune_calls(call: Callable[[], Any], quick: bool, end: float, line: Line) ->
     with Scope(lambda: [("OCLTENSOR_TUNE", "record")]):
         call()
     torch.ocl.synchronize()
-    count = int(_progress()[8])
+    count = _progress()["untuned"]
     if count == 0:
         return
     with _watched(count, end, line), tuning(quick=quick):
@@ -214,8 +224,8 @@ def _watched(count: int, end: float, line: Line) -> Iterator[None]:
             if time.perf_counter() > end:
                 _C.run_action("stop_tuning", "")
             row = _progress()
-            name = f"{row[0]} {row[1]}{_best_so_far()}" if row[0] else ""
-            line.show(f"{int(row[7]) + 1}/{count}: {name}")
+            name = f"{row['family']} {row['shapes']}{_best_so_far()}" if row["family"] else ""
+            line.show(f"{row['classes'] + 1}/{count}: {name}")
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -226,11 +236,11 @@ def _watched(count: int, end: float, line: Line) -> Iterator[None]:
         thread.join()
 
 
-def _progress() -> list[str]:
+def _progress() -> dict[str, Any]:
     return report_rows("tuning_progress")[0]
 
 
 def _best_so_far() -> str:
     row = _progress()
-    rule, best = float(row[5]), float(row[6])
-    return f", {int(row[3]) + 1}/{row[4]} best {rule / best:.2f}x" if best else ""
+    rule, best = time_of(row["rule_time"]), time_of(row["best_time"])
+    return f", {row['index'] + 1}/{row['count']} best {rule / best:.2f}x" if best else ""

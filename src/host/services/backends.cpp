@@ -52,14 +52,19 @@ std::string joined(const std::vector<std::string>& names) {
 
 // ---- Reports
 
-// The lines of all loaded backends. A line with fewer than `least` fields comes from a backend of
-// another version and is left out.
-std::vector<Fields> report(const char* subject, size_t least) {
-  std::vector<Fields> result;
-  for (int i = 0; i < backend_count(); ++i)
-    for (Fields& fields : report_lines(backend(static_cast<uint8_t>(i)), subject, least))
-      result.push_back(std::move(fields));
-  return result;
+// The rows of all loaded backends.
+template <typename Row>
+auto report(const char* subject, Row row) {
+  auto all = rows_of(backend(0), subject, row);
+  for (int i = 1; i < backend_count(); ++i)
+    for (auto& entry : rows_of(backend(static_cast<uint8_t>(i)), subject, row))
+      all.push_back(std::move(entry));
+  return all;
+}
+
+Provider provider_of(const nlohmann::json& row) {
+  return {row.at("name"),    row.at("library"), row.at("available"), row.at("enabled"),
+          row.at("version"), row.at("what"),    row.at("missing")};
 }
 
 // ---- Operators
@@ -147,13 +152,7 @@ SettingScope operations_disabled(const std::vector<std::string>& patterns) {
 }
 std::vector<std::string> disabled_operations() { return split_names(get_setting(kOperations)); }
 
-std::vector<Provider> providers() {
-  std::vector<Provider> list;
-  for (Fields& f : report("providers", 8))
-    list.push_back({std::move(f[0]), std::move(f[1]), f[2] == "1", f[3] == "1", std::move(f[4]),
-                    std::move(f[5]), std::move(f[6])});
-  return list;
-}
+std::vector<Provider> providers() { return report("providers", provider_of); }
 void set_provider_enabled(std::string_view name, bool enabled) {
   const std::vector<Provider> known = providers();
   check(std::ranges::any_of(known, [&](const Provider& p) { return p.name == name; }),
@@ -164,11 +163,15 @@ void set_provider_enabled(std::string_view name, bool enabled) {
     setting_scopes().add(kProviders, {std::string(name)});
 }
 std::vector<std::string> provider_operations(std::string_view name) {
-  for (const Fields& f : report("providers", 8)) {
-    if (f[0] != name) continue;
+  using Found = std::pair<Provider, std::vector<std::string>>;
+  const auto with_patterns = [](const nlohmann::json& row) -> Found {
+    return {provider_of(row), row.at("operators").get<std::vector<std::string>>()};
+  };
+  for (const auto& [provider, names] : report("providers", with_patterns)) {
+    if (provider.name != name) continue;
     std::vector<std::string> list;
-    if (f[2] != "1") return list;
-    const NamePatterns patterns(f[7]);
+    if (!provider.available) return list;
+    const NamePatterns patterns(joined(names));
     for (const std::string& operation : operations())
       if (patterns.find_operator(operation) != nullptr) list.push_back(operation);
     return list;
@@ -177,11 +180,10 @@ std::vector<std::string> provider_operations(std::string_view name) {
 }
 
 std::vector<Algorithm> algorithms() {
-  std::vector<Algorithm> list;
-  for (Fields& f : report("algorithms", 7))
-    list.push_back({std::move(f[0]), std::move(f[1]), std::stoull(f[2]), f[3] == "1", f[4] == "1",
-                    f[5] == "1", std::move(f[6])});
-  return list;
+  return report("algorithms", [](const nlohmann::json& row) -> Algorithm {
+    return {row.at("family"),   row.at("id"),      row.at("runs"), row.at("last"),
+            row.at("disabled"), row.at("general"), row.at("name")};
+  });
 }
 std::string last_choice(std::string_view family) {
   for (const Algorithm& a : algorithms())
@@ -193,10 +195,9 @@ SettingScope algorithms_disabled(const std::vector<std::string>& patterns) {
 }
 
 std::vector<Measurement> measurements() {
-  std::vector<Measurement> list;
-  for (Fields& f : report("measurements", 4))
-    list.push_back({std::move(f[0]), std::move(f[1]), std::stod(f[2]), f[3] == "1"});
-  return list;
+  return report("measurements", [](const nlohmann::json& row) -> Measurement {
+    return {row.at("problem"), row.at("id"), time_of(row.at("microseconds")), row.at("best")};
+  });
 }
 void forget_measurements() { set_setting("forget_measurements", "1"); }
 

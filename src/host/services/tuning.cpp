@@ -17,16 +17,26 @@ std::string of_device(const char* subject, Device device) {
   return fmt::format("{} {}", subject, device.index());
 }
 
-uint32_t whole(const std::string& text) { return static_cast<uint32_t>(std::stoul(text)); }
+Problem problem_of(const nlohmann::json& row) {
+  return {row.at("number"), row.at("family"),     row.at("dtype"),
+          row.at("quick"),  row.at("operations"), row.at("text")};
+}
+
+Progress progress_of(const nlohmann::json& row) {
+  return {row.at("family"),
+          row.at("shapes"),
+          row.at("choice"),
+          row.at("index"),
+          row.at("count"),
+          time_of(row.at("rule_time")),
+          time_of(row.at("best_time")),
+          row.at("classes")};
+}
 
 }  // namespace
 
 std::vector<Problem> problems(Device device) {
-  std::vector<Problem> list;
-  for (Fields& f : report_lines(backend(device), of_device("tuning_problems", device), 6))
-    list.push_back({whole(f[0]), std::move(f[1]), std::move(f[2]), f[3] == "1", std::stod(f[4]),
-                    std::move(f[5])});
-  return list;
+  return rows_of(backend(device), of_device("tuning_problems", device), problem_of);
 }
 
 void start(Device device) { act(device, "start_tuning", ""); }
@@ -39,18 +49,21 @@ void tune(Device device, const Problem& problem, Effort effort) {
 }
 
 Progress progress(Device device) {
-  for (Fields& f : report_lines(backend(device), "tuning_progress", 9))
-    return {std::move(f[0]), std::move(f[1]), std::move(f[2]), whole(f[3]),
-            whole(f[4]),     std::stod(f[5]), std::stod(f[6]), whole(f[7])};
-  return {};
+  const auto rows = rows_of(backend(device), "tuning_progress", progress_of);
+  return rows.empty() ? Progress{} : rows.front();
 }
 
 std::vector<Class> results(Device device) {
+  using Found = std::pair<int, Class>;
+  const auto found = [&](const nlohmann::json& row) -> Found {
+    return {row.at("device"),
+            {device, row.at("family"), row.at("shapes"), row.at("rule"), row.at("best"),
+             time_of(row.at("rule_time")), time_of(row.at("best_time")), row.at("tried"),
+             row.at("wrong"), row.at("complete")}};
+  };
   std::vector<Class> list;
-  for (Fields& f : report_lines(backend(device), "tuned_classes", 10))
-    if (std::stoi(f[0]) == device.index())
-      list.push_back({device, std::move(f[1]), std::move(f[2]), std::move(f[3]), std::move(f[4]),
-                      std::stod(f[5]), std::stod(f[6]), whole(f[7]), whole(f[8]), f[9] == "1"});
+  for (Found& f : rows_of(backend(device), "tuned_classes", found))
+    if (f.first == device.index()) list.push_back(std::move(f.second));
   return list;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/config.h"
@@ -141,9 +142,13 @@ std::string plugin_report(const std::string& subject) {
   uint64_t needed = 0;
   call_api("report", switches.report, subject.c_str(), static_cast<char*>(nullptr), uint64_t{0},
            &needed);
-  std::string text(needed + 4096, '\0');  // counts may have grown by a digit
-  call_api("report", switches.report, subject.c_str(), text.data(), uint64_t{text.size()}, &needed);
-  text.resize(text.find('\0'));
+  std::string text;
+  while (text.size() < needed) {  // again where it has grown meanwhile
+    text.resize(needed + 64);
+    call_api("report", switches.report, subject.c_str(), text.data(), uint64_t{text.size()},
+             &needed);
+  }
+  text.resize(needed - 1);
   return text;
 }
 
@@ -206,7 +211,18 @@ void remove_from_setting(const std::string& name, const std::vector<std::string>
 }
 
 std::string report(const std::string& subject) {
-  return plugin_report(subject) + (subject == "algorithms" ? attention_report() : "");
+  std::string text = plugin_report(subject);
+  if (subject != "algorithms") return text;
+  nlohmann::json rows = nlohmann::json::parse(text);
+  for (const AttentionWay& way : attention_ways())
+    rows.push_back({{"family", "attention"},
+                    {"id", way.id},
+                    {"runs", way.runs},
+                    {"last", way.last},
+                    {"disabled", way.disabled},
+                    {"general", way.general},
+                    {"name", way.name}});
+  return rows.dump();
 }
 
 std::vector<std::string> plugin_operators() {

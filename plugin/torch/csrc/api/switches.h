@@ -21,7 +21,7 @@ TORCH_OCL_API void remove_from_setting(const std::string& name,
 // A switch that runs something instead of having a value; it may take long, and others may be run
 // meanwhile.
 TORCH_OCL_API void run_action(const std::string& name, const std::string& value);
-// Lines of fields separated by tabs: see tb_switch_api.report. Those of the adapter's own follow.
+// Rows as JSON: see tb_switch_api.report. The adapter's own ways to compute attention follow.
 TORCH_OCL_API std::string report(const std::string& subject);
 
 // The plugin's operators, by name with overload.

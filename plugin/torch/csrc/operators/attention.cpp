@@ -178,17 +178,12 @@ std::string attention_refusal(const Tensor& query, const Tensor& key, const Tens
   return reason == nullptr ? "" : reason;
 }
 
-std::string attention_report() {
-  std::string text;
+std::vector<AttentionWay> attention_ways() {
   const std::string last = chosen().last.load(std::memory_order_relaxed);
-  const auto add = [&](const char* id, uint64_t runs, bool disabled, const char* name) {
-    text += c10::str("attention\t", id, "\t", runs, "\t", last == id, "\t", disabled, "\t",
-                     !std::strcmp(id, "attention.math"), "\t", name, "\n");
-  };
-  add("attention.fused", chosen().fused.load(), adapter_policy().fused_attention_disabled,
-      "blocks of scores");
-  add("attention.math", chosen().math.load(), false, "matrix products and softmax");
-  return text;
+  return {{"attention.fused", chosen().fused.load(), last == "attention.fused",
+           adapter_policy().fused_attention_disabled, false, "blocks of scores"},
+          {"attention.math", chosen().math.load(), last == "attention.math", false, true,
+           "matrix products and softmax"}};
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "torch_ocl/export.h"
 
@@ -15,7 +17,13 @@ TORCH_OCL_API std::string attention_refusal(const at::Tensor& query, const at::T
                                             const at::Tensor& value,
                                             const std::optional<at::Tensor>& mask, double dropout,
                                             bool grouped);
-// The ways to compute attention, in the form of the plugin's report of algorithms.
-std::string attention_report();
+// The ways to compute attention, as the plugin's report of algorithms says it of its own.
+struct AttentionWay {
+  const char* id;
+  uint64_t runs;
+  bool last, disabled, general;
+  const char* name;
+};
+std::vector<AttentionWay> attention_ways();
 
 }  // namespace torch_ocl

@@ -2,8 +2,11 @@
 
 import difflib
 import fnmatch
+import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch_ocl import _C
 from torch_ocl.backends._scope import Scope, joined
@@ -26,19 +29,21 @@ class ProviderRow:
     version: str
     what: str
     missing: str
-    operators: tuple[str, ...]  # patterns
+    operators: list[str]  # patterns
 
 
-def report_rows(subject: str) -> list[list[str]]:
-    """The plugin's report on a subject, line by line."""
-    return [line.split("\t") for line in _C.report(subject).splitlines()]
+def report_rows(subject: str) -> list[dict[str, Any]]:
+    """The plugin's report on a subject; ``tb_switch_api.report`` names the members of a row."""
+    return json.loads(_C.report(subject))
+
+
+def time_of(microseconds: float | None) -> float:
+    """A time of a report, which has none of a choice that failed: infinite then."""
+    return math.inf if microseconds is None else microseconds
 
 
 def provider_rows() -> list[ProviderRow]:
-    return [
-        ProviderRow(r[0], r[1], r[2] == "1", r[3] == "1", *r[4:7], tuple(r[7].split(",")))
-        for r in report_rows("providers")
-    ]
+    return [ProviderRow(**row) for row in report_rows("providers")]
 
 
 class ProviderController:
@@ -250,8 +255,16 @@ def algorithms() -> list[Algorithm]:
     is never measured, and cannot be disabled.
     """
     return [
-        Algorithm(r[0], r[1], int(r[2]), r[3] == "1", r[4] == "1", r[5] == "1", r[6])
-        for r in report_rows("algorithms")
+        Algorithm(
+            family=row["family"],
+            id=row["id"],
+            runs=row["runs"],
+            is_last_choice=row["last"],
+            disabled=row["disabled"],
+            is_general=row["general"],
+            description=row["name"],
+        )
+        for row in report_rows("algorithms")
     ]
 
 
@@ -281,7 +294,10 @@ class Measurement:
 
 def measurements() -> list[Measurement]:
     """What ``benchmark`` has measured: one entry per device, class of shapes and algorithm."""
-    return [Measurement(r[0], r[1], float(r[2]), r[3] == "1") for r in report_rows("measurements")]
+    return [
+        Measurement(row["problem"], row["id"], time_of(row["microseconds"]), row["best"])
+        for row in report_rows("measurements")
+    ]
 
 
 def forget_measurements() -> None:
