@@ -13,10 +13,9 @@ namespace {
 std::vector<Operator> build() {
   std::vector<Operator> table;
   const auto add = [&](const char* text, const char* family, InferFunction infer, uint32_t flags) {
-    Operator op{parse_schema(text),           text, family, infer, flags & kAbiFlags,
+    Operator op{schema_of_row(table.size()),  text, family, infer, flags & kAbiFlags,
                 flags & ~uint32_t{kAbiFlags}, {}};
     op.name = op.schema.full_name();
-    op.schema.index = static_cast<int>(table.size());
     table.push_back(std::move(op));
   };
 #define OCLTENSOR_OPERATOR(family, inference, flags, schema) \

@@ -45,13 +45,6 @@ const PointwiseRow* find_row(std::string_view name) {
   return nullptr;
 }
 
-bool is_operand(const Argument& argument) {
-  if (argument.type == ArgType::Tensor) return true;
-  if (argument.type != ArgType::Scalar) return false;
-  const std::string& n = argument.name;
-  return n == "other" || n == "self" || n == "exponent" || n == "min" || n == "max";
-}
-
 Plan make_plan(const Operator& op) {
   const Schema& schema = op.schema;
   Plan plan{&op, find_row(schema.full_name())->rule, {}, {}, {}, {}};
@@ -67,7 +60,7 @@ Plan make_plan(const Operator& op) {
     if (argument.type == ArgType::String)
       plan.option = argument.arg;
     else
-      (is_operand(argument) ? plan.operands : plan.parameters).push_back(place);
+      (argument.operand ? plan.operands : plan.parameters).push_back(place);
   }
   for (const PointwiseRow& row : pointwise_rows()) {
     const std::string_view name(row.name);

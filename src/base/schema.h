@@ -1,5 +1,5 @@
-// ATen operator schemas, parsed from their text: "add.out(Tensor self, ..., *, Tensor(a!) out) ->
-// Tensor(a!)".
+// ATen operator schemas, "add.out(Tensor self, ..., *, Tensor(a!) out) -> Tensor(a!)", as parsed by
+// schemas.py when the library is built.
 #pragma once
 
 #include <array>
@@ -44,12 +44,13 @@ const char* name(Arg argument);
 
 struct Argument {
   std::string name;
-  std::optional<Arg> arg;  // the name as Arg; empty if no schema of the tables has it
+  std::optional<Arg> arg;  // the name as Arg; outputs have none
   ArgType type = ArgType::Other;
   bool optional = false;          // "Tensor?", or "int[]?"
   bool list_of_optional = false;  // "Tensor?[]"
   bool keyword_only = false;
   bool written = false;       // "Tensor(a!)": an output, or an input that changes in place
+  bool operand = false;       // of a pointwise operator: it takes part in type promotion
   int fixed_length = 0;       // "int[2]": a single int repeats; 0 = none
   std::string default_value;  // as written; empty = required
 };
@@ -73,7 +74,7 @@ struct Schema {
   }
 };
 
-// TB_E_INVALID with the position for text that is not a schema.
-Schema parse_schema(std::string_view text);
+// The schema of a row of the operator table.
+Schema schema_of_row(size_t index);
 
 }  // namespace ocltensor

@@ -14,39 +14,51 @@ namespace {
 
 using testing::Contains;
 
+const Schema& schema_of(const char* name) { return find_operator(name)->schema; }
+
+// The text that schemas.py has parsed, beside what C++ sees of it.
 TEST(Schema, TypesDefaultsAndOutputs) {
-  const Schema s = parse_schema(
-      "f.out(Tensor self, Tensor?[] indices, int[2] k=[1, 2], SymInt[]? n=None, *, str mode='a', "
-      "float? p=0.5, bool[3] mask, Generator? generator=None, ScalarType? dtype=None, "
-      "Tensor(a!) x, Tensor(b!) y) -> (Tensor(a!), Tensor(b!))");
-  EXPECT_EQ(s.full_name(), "f.out");
-  ASSERT_EQ(s.inputs.size(), 9u);
-  ASSERT_EQ(s.outputs.size(), 2u);
-  EXPECT_EQ(s.inputs[1].type, ArgType::TensorList);
-  EXPECT_TRUE(s.inputs[1].list_of_optional);
-  EXPECT_FALSE(s.inputs[1].optional);
-  EXPECT_EQ(s.inputs[2].fixed_length, 2);
-  EXPECT_EQ(s.inputs[2].default_value, "[1, 2]");
-  EXPECT_EQ(s.inputs[3].type, ArgType::IntList);
-  EXPECT_TRUE(s.inputs[3].optional);
-  EXPECT_FALSE(s.inputs[3].keyword_only);
-  EXPECT_EQ(s.inputs[4].default_value, "'a'");
-  EXPECT_TRUE(s.inputs[4].keyword_only);
-  EXPECT_EQ(s.inputs[6].type, ArgType::BoolList);
-  EXPECT_EQ(s.inputs[7].type, ArgType::Generator);
-  EXPECT_EQ(s.inputs[8].type, ArgType::DType);
-  EXPECT_EQ(s.outputs[1].name, "y");
-  EXPECT_EQ(s.input("mask"), 6);
-  EXPECT_EQ(s.input("x"), -1);
-  EXPECT_THROW(parse_schema("no schema"), Error);
+  const Schema& sum = schema_of("sum.IntList_out");
+  EXPECT_EQ(sum.name, "sum");
+  EXPECT_EQ(sum.overload, "IntList_out");
+  ASSERT_EQ(sum.inputs.size(), 4u);
+  ASSERT_EQ(sum.outputs.size(), 1u);
+  const Argument& dim = sum.inputs[1];  // int[1]? dim
+  EXPECT_EQ(dim.type, ArgType::IntList);
+  EXPECT_EQ(dim.fixed_length, 1);
+  EXPECT_TRUE(dim.optional);
+  EXPECT_EQ(sum.inputs[2].default_value, "False");
+  EXPECT_FALSE(sum.inputs[2].keyword_only);
+  EXPECT_TRUE(sum.inputs[3].keyword_only);
+  EXPECT_EQ(sum.inputs[3].type, ArgType::DType);
+  EXPECT_TRUE(sum.outputs[0].written);
+  EXPECT_EQ(sum.input("keepdim"), 2);
+  EXPECT_EQ(sum.input("out"), -1);
+  const Schema& put = schema_of("index_put.out");  // Tensor?[] indices
+  EXPECT_EQ(put.inputs[1].type, ArgType::TensorList);
+  EXPECT_TRUE(put.inputs[1].list_of_optional);
+  EXPECT_FALSE(put.inputs[1].optional);
 }
 
 TEST(Schema, NamesMayHaveTheNamespaceOfALibrary) {
-  const Schema s = parse_schema("library::op.b_out(Tensor x, *, Tensor(a!) y) -> Tensor(a!)");
-  EXPECT_EQ(s.name, "library::op");
-  EXPECT_EQ(s.overload, "b_out");
-  EXPECT_EQ(s.full_name(), "library::op.b_out");
-  EXPECT_EQ(s.inputs.size(), 1u);
+  const Schema& s = schema_of("torchvision::nms.out");
+  EXPECT_EQ(s.name, "torchvision::nms");
+  EXPECT_EQ(s.overload, "out");
+}
+
+// Of add's numbers `alpha` is none, and a Scalar `other` is; operators that are not pointwise have
+// no operands.
+TEST(Schema, OperandsAreKnown) {
+  const Schema& add = schema_of("add.out");
+  EXPECT_TRUE(add.inputs[0].operand && add.inputs[1].operand);
+  EXPECT_FALSE(add.inputs[2].operand);
+  EXPECT_TRUE(schema_of("pow.Tensor_Scalar_out").inputs[1].operand);
+  EXPECT_FALSE(schema_of("mm.out").inputs[0].operand);
+}
+
+TEST(Schema, RowsAreThoseOfTheTable) {
+  for (const Operator& op : operators())
+    EXPECT_TRUE(std::string_view(op.text).starts_with(op.name + "(")) << op.text;
 }
 
 TEST(Schema, EveryOperatorIsKnownByItsNameOnce) {

@@ -14,6 +14,9 @@ import re
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "src/base"))
+import schemas  # noqa: E402
+
 # The table for the rows of a family; those of all other families are in tensor.def.
 TABLE_OF = {"pointwise": "pointwise"} | dict.fromkeys(
     (
@@ -34,16 +37,10 @@ TABLES = ("pointwise", "nn", "tensor")
 
 
 def operators(folder: Path) -> dict[str, str]:
-    """Names of the operators of which one call computes one tensor or tuple, each with its
+    """Names of ATen's operators of which one call computes one tensor or tuple, each with its
     family."""
-    found = {}
-    text = re.sub(r"//[^\n]*", "", (folder / "operators.def").read_text())
-    for family, name in re.findall(r'OCLTENSOR_OPERATOR\(\s*(\w+)[^"]*"([\w.]+)\(', text):
-        found[name] = family
-    text = re.sub(r"//[^\n]*", "", (folder / "pointwise.def").read_text())
-    for name in re.findall(r'OCLTENSOR_POINTWISE\(\w+,\s*"([\w.]+)\(', text):
-        found[name] = "pointwise"
-    return found
+    rows = schemas.read(folder, ("operators.def", "pointwise.def"))
+    return {r.schema.full_name: r.family for r in rows if "::" not in r.schema.full_name}
 
 
 def rows(families: dict[str, str], exceptions: str, source: Path) -> list[tuple[str, str]]:

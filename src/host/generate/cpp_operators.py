@@ -4,8 +4,12 @@ parameters' types, default values and names."""
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "base"))
+import schemas  # noqa: E402
 
 KEYWORDS = {"default", "register", "new", "delete", "class", "template", "operator", "int", "float"}
 # C++ parameter type of a schema type: (required, optional).
@@ -31,8 +35,6 @@ ENUMS = {
     "padding_mode": ("Padding", ("Zeros", "Border", "Reflection")),
     "normalization": ("FftNorm", ("None", "ByRootN", "ByN")),
 }
-# Scalars that are operands of pointwise operators (base/pointwise.h).
-OPERAND_SCALARS = {"other", "self", "exponent", "min", "max"}
 
 
 @dataclass
@@ -58,6 +60,7 @@ class Operator:
     overload: str
     schema: str
     family: str
+    flags: frozenset[str]
     inputs: list[Argument] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     cpp_name: str = ""
@@ -85,8 +88,8 @@ class Operator:
     @property
     def works_in_place(self) -> bool:
         """Its result has the shape of `self`, and overwriting that is what people do."""
-        written = self.name.startswith(("scatter", "index_add", "index_put", "masked_fill"))
-        drawn = self.family == "random" and self.name != "multinomial"
+        drawn = "kRandom" in self.flags and self.name != "multinomial"
+        written = "kStartsFromSelf" in self.flags and not self.name.startswith("_")
         return self.takes_self and (self.pointwise or drawn or written)
 
     def signature(self) -> list[str]:
@@ -94,16 +97,6 @@ class Operator:
 
     def required(self) -> int:
         return sum(a.default is None for a in self.inputs)
-
-
-def split(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [p for p in [*parts, text[start:].strip()] if p]
 
 
 def cpp_default(text: str, name: str) -> str:
@@ -121,39 +114,24 @@ def cpp_default(text: str, name: str) -> str:
     return text
 
 
-def parse(schema: str, family: str) -> Operator:
-    match = re.fullmatch(r"((?:(\w+)::)?(\w+)\.?(\w*))\((.*)\) -> .*", schema)
-    if match is None:
-        raise SystemExit(f"not a schema: {schema}")
-    full, library, name, overload, arguments = match.groups()
-    op = Operator(full, name, overload, schema, family, library=library or "")
-    keyword = False
-    for part in split(arguments):
-        if part == "*":
-            keyword = True
-            continue
-        declared, default = (part.split("=", 1) + [None])[:2] if "=" in part else (part, None)
-        kind, arg_name = declared.rsplit(" ", 1)
-        if keyword and "!" in kind:
-            op.outputs.append(arg_name)
-            continue
-        optional = kind.endswith("?")
-        kind = re.sub(r"\(.*\)", "", kind.removesuffix("?"))
-        length = 0
-        if found := re.fullmatch(r"(\w+)\??\[(\d*)\]", kind):
-            base = "int" if found[1] == "SymInt" else found[1]
-            kind, length = base + "[]", int(found[2] or 0)
-        tensors = kind == "Tensor"
-        if arg_name in KEYWORDS:
-            arg_name += "_"
-        arg = Argument(arg_name, kind, optional, length, None, tensors)
-        if default is not None:
-            arg.default = cpp_default(default, arg_name)
-        op.inputs.append(arg)
-    operands = [
-        a for a in op.inputs if a.tensors or (a.kind == "Scalar" and a.name in OPERAND_SCALARS)
-    ]
-    if op.pointwise and len(operands) > 1:
+def argument_of(given: schemas.Argument) -> Argument:
+    base = "int" if given.is_list and given.base == "SymInt" else given.base
+    kind = base + "[]" if given.is_list else base
+    name = given.name + "_" if given.name in KEYWORDS else given.name
+    default = None if given.default is None else cpp_default(given.default, name)
+    return Argument(name, kind, given.optional, given.length, default, kind == "Tensor")
+
+
+def operator_of(row: schemas.Row) -> Operator:
+    schema = row.schema
+    library, _, name = schema.name.rpartition("::")
+    op = Operator(
+        schema.full_name, name, schema.overload, schema.text, row.family, row.flags, library=library
+    )
+    op.inputs = [argument_of(a) for a in schema.inputs]
+    op.outputs = [a.name for a in schema.outputs]
+    operands = [mine for mine, a in zip(op.inputs, schema.inputs, strict=True) if row.is_operand(a)]
+    if len(operands) > 1:
         for a in operands:
             a.kind = "Operand"
     add_none_defaults(op)
@@ -219,14 +197,8 @@ def name_overloads(ops: list[Operator]) -> None:
 
 
 def read(folder: Path) -> list[Operator]:
-    """All operators, in the tables' order, with their names in C++."""
-    ops = []
-    for table, macro in (
-        ("operators.def", r"OCLTENSOR_OPERATOR\((\w+),"),
-        ("pointwise.def", r"OCLTENSOR_(POINTWISE)\("),
-    ):
-        text = re.sub(r"//[^\n]*", "", (folder / table).read_text())
-        found = re.findall(macro + r'[^"]*?"([^"]+)"', text)
-        ops += [parse(schema, family.lower()) for family, schema in found]
+    """All operators that have functions in C++, in the tables' order, with their names there."""
+    rows = schemas.read(folder, ("operators.def", "pointwise.def"))
+    ops = [operator_of(row) for row in rows]
     name_overloads(ops)
     return ops
