@@ -58,14 +58,6 @@ bool is_channels_last(const Strided& t) {
   return step(0);
 }
 
-Dims channels_last_strides(std::span<const int64_t> sizes) {
-  Dims strides(sizes.size(), 1);
-  int64_t step = std::max<int64_t>(sizes[1], 1);
-  for (size_t d = sizes.size(); d-- > 2; step *= std::max<int64_t>(sizes[d], 1)) strides[d] = step;
-  strides[0] = step;
-  return strides;
-}
-
 // Above 0: dimension a belongs outside b; below 0: inside; 0: no operand decides.
 int compare_dimensions(size_t a, size_t b, std::span<const int64_t> sizes,
                        std::span<const Strided> operands) {
@@ -84,6 +76,14 @@ int compare_dimensions(size_t a, size_t b, std::span<const int64_t> sizes,
 }
 
 }  // namespace
+
+Dims channels_last_strides(std::span<const int64_t> sizes) {
+  Dims strides(sizes.size(), 1);
+  int64_t step = std::max<int64_t>(sizes[1], 1);
+  for (size_t d = sizes.size(); d-- > 2; step *= std::max<int64_t>(sizes[d], 1)) strides[d] = step;
+  strides[0] = step;
+  return strides;
+}
 
 Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided> operands) {
   bool same_shape = true;

@@ -58,5 +58,7 @@ struct Strided {
   std::span<const int64_t> sizes, strides;
 };
 Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided> operands);
+// Dense strides of 4 or 5 dimensions with the channels innermost.
+Dims channels_last_strides(std::span<const int64_t> sizes);
 
 }  // namespace ocltensor

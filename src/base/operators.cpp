@@ -10,16 +10,21 @@
 namespace ocltensor {
 namespace {
 
+// A row's last column, which it need not have.
+using enum LayoutRule;
+constexpr LayoutRule layout_of_row(LayoutRule rule = Contiguous) { return rule; }
+
 std::vector<Operator> build() {
   std::vector<Operator> table;
-  const auto add = [&](const char* text, const char* family, InferFunction infer, uint32_t flags) {
-    Operator op{schema_of_row(table.size()),  text, family, infer, flags & kAbiFlags,
-                flags & ~uint32_t{kAbiFlags}, {}};
+  const auto add = [&](const char* text, const char* family, InferFunction infer, uint32_t flags,
+                       LayoutRule layout) {
+    Operator op{schema_of_row(table.size()),  text,   family, infer, flags & kAbiFlags,
+                flags & ~uint32_t{kAbiFlags}, layout, {}};
     op.name = op.schema.full_name();
     table.push_back(std::move(op));
   };
-#define OCLTENSOR_OPERATOR(family, inference, flags, schema) \
-  add(schema, #family, infer::inference, flags);
+#define OCLTENSOR_OPERATOR(family, inference, flags, schema, ...) \
+  add(schema, #family, infer::inference, flags, layout_of_row(__VA_ARGS__));
 // The order of these files is the table's order, so it is not sorted.
 // clang-format off
 #include "operators.def"
@@ -27,7 +32,7 @@ std::vector<Operator> build() {
 // clang-format on
 #undef OCLTENSOR_OPERATOR
 #define OCLTENSOR_POINTWISE(rule, schema, ...) \
-  add(schema, "pointwise", infer_pointwise, kPointwise __VA_OPT__(|) __VA_ARGS__);
+  add(schema, "pointwise", infer_pointwise, kPointwise __VA_OPT__(|) __VA_ARGS__, Contiguous);
 #define OCLTENSOR_POINTWISE_VARIANT(...)
 #include "pointwise.def"
 #undef OCLTENSOR_POINTWISE

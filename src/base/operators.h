@@ -12,7 +12,7 @@
 
 namespace ocltensor {
 
-// What an operator's output will be: contiguous unless `strides` is set.
+// What an operator's output will be: contiguous unless `strides` is set (LayoutRule).
 struct TensorSpec {
   DType dtype = DType::Float32;
   Dims sizes;
@@ -48,13 +48,29 @@ enum OperatorFlags : uint32_t {
   kWholeExponent = 1u << 25,  // takes no negative exponent for integers
 };
 
+// The strides of new results, of tensors by their positions among the arguments; layouts.h computes
+// them. A format is ATen's: channels_last, or contiguous.
+enum class LayoutRule : uint8_t {
+  Contiguous,      // or what inference says, as for pointwise operators
+  LikeFirst,       // the first result has the order of dimensions of the first tensor
+  LikeFirstTwo,    // the strides of an elementwise result of the first two
+  LikeNormalized,  // the same, but where their formats differ, that of the second
+  LikeTheNext,     // each result has the order of the tensor one place behind its own
+  FormatOfFirst,
+  FormatOfSecond,
+  FormatOfConvolution,          // channels_last if the input or the weight is
+  FormatOfConvolutionBackward,  // the same, behind the result's gradient
+  Columns,                      // a matrix of contiguous columns, whose size the backend finds out
+};
+
 struct Operator {
   Schema schema;
   const char* text;    // the schema as written
   const char* family;  // "pointwise", ...
   InferFunction infer;
-  uint32_t flags;    // those of kAbiFlags
-  uint32_t traits;   // the others
+  uint32_t flags;   // those of kAbiFlags
+  uint32_t traits;  // the others
+  LayoutRule layout;
   std::string name;  // schema.full_name()
 
   bool is(OperatorFlags flag) const { return ((flags | traits) & flag) != 0; }

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from torch_ocl import _promises
+
 SHARING = (
     "ocl: a tensor on ocl cannot be sent to another process: its memory belongs to this one. Send "
     "tensor.cpu(), and move it to the device there with .to('ocl')"
@@ -28,8 +30,7 @@ def install() -> None:
     _data_parallel()
     _allow_flex_attention()
     _refuse_inductor()
-    _promise_fourier_transforms()
-    _promise_channels_last()
+    _promises.install()
     _multiply_bytes()
     _name_a_collective_backend()
 
@@ -138,105 +139,6 @@ def _refuse_inductor() -> None:
         return compile_graph(self, model_, inputs_, **options)
 
     wrapper.__call__ = compile_or_refuse  # type: ignore[method-assign]
-
-
-def _promise_fourier_transforms() -> None:
-    """Makes fake results of Fourier transforms contiguous, as on ocl; by default they have the
-    strides of the CPU's results."""
-    aten = torch.ops.aten
-    try:
-        fakes = importlib.import_module("torch._subclasses.fake_impls")
-        promises = fakes.op_implementations_dict
-    except (ImportError, AttributeError):  # private names, which a torch version may lack
-        return
-
-    def size_of(name: str, self: torch.Tensor, dim: Sequence[int], last: Any) -> list:
-        sizes = list(self.shape)
-        if name == "_fft_r2c" and last:
-            sizes[dim[-1]] = sizes[dim[-1]] // 2 + 1
-        if name == "_fft_c2r":
-            sizes[dim[-1]] = last
-        return sizes
-
-    def promise(name: str) -> None:
-        operator = getattr(aten, name).default
-        before = promises.get(operator)
-
-        def fake(mode: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-            device = getattr(args[0], "fake_device", None)
-            if device is None or device.type != "ocl" or kwargs or len(args) != 4 or not args[1]:
-                return NotImplemented if before is None else before(mode, function, *args, **kwargs)
-            self, dim, _, last = args
-            turned = self.dtype.to_real() if name == "_fft_c2r" else self.dtype.to_complex()
-            with mode:
-                return torch.empty(size_of(name, self, dim, last), dtype=turned, device=device)
-
-        promises[operator] = fake
-
-    for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-        promise(name)
-
-
-def _promise_channels_last() -> None:
-    """Makes fake results channels_last where those on ocl are: those of convolutions where the
-    input or the weight is; those of pixel_shuffle and gradients of padding where the input is. By
-    default they are contiguous on devices that PyTorch does not know."""
-    aten = torch.ops.aten
-    try:
-        promises = importlib.import_module("torch._subclasses.fake_impls").op_implementations_dict
-        suggested = importlib.import_module("torch._prims_common").suggest_memory_format
-    except (ImportError, AttributeError):  # private names, which a torch version may lack
-        return
-
-    def format_of(*operands: Any) -> torch.memory_format | None:
-        """The first operand's that is channels_last; None also for other devices."""
-        if getattr(operands[0], "fake_device", operands[0].device).type != "ocl":
-            return None
-        formats = (torch.channels_last, torch.channels_last_3d)
-        return next((f for f in map(suggested, operands) if f in formats), None)
-
-    def convolution(operator: Any, first: int) -> None:
-        before = promises.get(operator)
-        if before is None:
-            return
-
-        def fake(mode: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-            result = before(mode, function, *args, **kwargs)
-            positional = zip(("input", "weight"), args[first : first + 2], strict=False)
-            given = {**dict(positional), **kwargs}
-            found = format_of(given["input"], given["weight"])
-
-            def laid_out(out: Any) -> Any:
-                if out is None or found is None or out.dim() != given["input"].dim():
-                    return out
-                with mode:
-                    return torch.empty_like(out, memory_format=found)
-
-            return tuple(map(laid_out, result)) if first else laid_out(result)
-
-        promises[operator] = fake
-
-    def pixel_shuffle(mode: Any, _: Any, self: torch.Tensor, upscale_factor: int) -> Any:
-        found = format_of(self)
-        if found is None or self.dim() != 4:
-            return NotImplemented
-        n, c, h, w = self.shape
-        sizes = (n, c // upscale_factor**2, h * upscale_factor, w * upscale_factor)
-        with mode:
-            return self.new_empty(sizes).to(memory_format=found)
-
-    def pad_backward(mode: Any, _: Any, grad: torch.Tensor, self: torch.Tensor, *rest: Any) -> Any:
-        found = format_of(self)
-        if found is None or self.dim() != 4:
-            return NotImplemented
-        with mode:
-            return torch.empty_like(self, memory_format=found)
-
-    convolution(aten.convolution.default, 0)
-    convolution(aten.convolution_backward.default, 1)
-    promises.setdefault(aten.pixel_shuffle.default, pixel_shuffle)
-    for operator in (aten.reflection_pad2d_backward, aten.replication_pad2d_backward):
-        promises.setdefault(operator.default, pad_backward)
 
 
 def _multiply_bytes() -> None:

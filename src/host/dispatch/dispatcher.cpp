@@ -6,6 +6,7 @@
 
 #include <list>
 
+#include "base/layouts.h"
 #include "fallback.h"
 #include "host/core/named_errors.h"
 #include "host/core/storage.h"
@@ -207,6 +208,8 @@ void run(const Operator& op, const Stream& stream, std::span<const tb_value> arg
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), outs.size());
   if (options.dtype)
     for (TensorSpec& spec : specs) spec.dtype = *options.dtype;
+  const auto is_given = [](const Tensor& out) { return out.defined(); };
+  if (std::ranges::none_of(outs, is_given)) lay_out(op, Args(op.schema, args), specs);
   detail::count_changes(op, args, outs);
   HostCall host(op, stream, args, outs);
   run_with_outputs(op, options.in_place ? OutputMode::Keep : OutputMode::Resize, args, specs, host);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/config.h"
+#include "base/layouts.h"
 #include "base/name_patterns.h"
 #include "base/setting_scopes.h"
 #include "operators/attention.h"
@@ -237,6 +238,14 @@ std::vector<std::string> plugin_operators() {
     names.emplace_back(info.name);
   }
   return names;
+}
+
+std::vector<std::pair<std::string, std::string>> result_layouts() {
+  std::vector<std::pair<std::string, std::string>> rules;
+  for (const ocltensor::Operator& op : ocltensor::operators())
+    if (op.layout != ocltensor::LayoutRule::Contiguous)
+      rules.emplace_back(op.name, ocltensor::name(op.layout));
+  return rules;
 }
 
 std::vector<std::string> composite_operators() {

@@ -30,5 +30,7 @@ TORCH_OCL_API std::vector<std::string> plugin_operators();
 // pseudo-setting OCLTENSOR_DISABLED_COMPOSITES lists those that are treated as if they were
 // missing; for operators of the plugin there is OCLTENSOR_DISABLED_OPERATIONS.
 TORCH_OCL_API std::vector<std::string> composite_operators();
+// Operators of the table with a rule for their results' strides, and its name (base/layouts.h).
+TORCH_OCL_API std::vector<std::pair<std::string, std::string>> result_layouts();
 
 }  // namespace torch_ocl

@@ -228,6 +228,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("report", &report);
   waits("plugin_operators", &plugin_operators);
   waits("composite_operators", &composite_operators);
+  answers("layouts", &result_layouts);
   waits("attention_refusal", &attention_refusal);
   answers(
       "is_in_bad_fork", +[] { return is_in_bad_fork(); });

@@ -16,8 +16,10 @@
 
 #include "alike.h"
 #include "base/call_plan.h"
+#include "base/layouts.h"
 #include "default_type.h"
 #include "fallback.h"
+#include "layouts.h"
 #include "runtime/allocator.h"
 #include "runtime/stream.h"
 
@@ -34,7 +36,7 @@ at::IntArrayRef ref(const ocltensor::Dims& dims) { return {dims.data(), dims.siz
 struct ResizeContext {
   std::span<at::Tensor> targets;
   c10::DeviceIndex device;
-  const char* name;
+  ocltensor::LayoutRule layout;
 };
 
 tb_status resize(void* context, uint32_t index, const int64_t* sizes, uint32_t ndim,
@@ -44,7 +46,7 @@ tb_status resize(void* context, uint32_t index, const int64_t* sizes, uint32_t n
     ocltensor::check(index < c.targets.size(), "there is no output {}", index);
     at::Tensor& target = c.targets[index];
     const std::array<int64_t, 2> columns{1, ndim == 2 ? sizes[0] : 0};
-    const bool by_columns = ndim == 2 && has_columns(c.name);
+    const bool by_columns = ndim == 2 && c.layout == ocltensor::LayoutRule::Columns;
     target = make_tensor({sizes, ndim}, by_columns ? at::IntArrayRef(columns) : at::IntArrayRef(),
                          target.scalar_type(), c.device);
     *tensor = describe_output(target);
@@ -69,7 +71,6 @@ const ocltensor::Operator& PluginOperator::schema() {
   if (found == nullptr) [[unlikely]] {
     found = ocltensor::find_operator(handle_.name());
     TORCH_INTERNAL_ASSERT(found != nullptr, "operators.def has no ", handle_.name());
-    layout_.store(layout_of(handle_.name()), std::memory_order_relaxed);
     schema_.store(found, std::memory_order_release);
   }
   return *found;
@@ -129,7 +130,7 @@ void PluginOperator::invoke_described(const Arguments& in, std::span<at::Tensor>
                                       const tb_tensor* described, c10::DeviceIndex device) {
   const tb_tensor* pointers[kMostOutputs];
   for (size_t i = 0; i < outs.size(); ++i) pointers[i] = &described[i];
-  ResizeContext context{outs, device, handle_.name()};
+  ResizeContext context{outs, device, schema().layout};
   tb_call call{};
   call.resize_out = resize;
   call.resize_context = &context;
@@ -195,9 +196,8 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, OutputMode m
     std::vector<TensorSpec> specs = op.infer(ocltensor::Args(op.schema, in.values()));
     TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOutputs,
                           handle_.name());
-    const Layout layout = layout_.load(std::memory_order_relaxed);
-    if (layout != nullptr && !given) layout(in.tensors(), specs);
-    if (key != 0 && layout == nullptr && specs[0].strides.empty())
+    if (!given) ocltensor::lay_out(op, ocltensor::Args(op.schema, in.values()), specs);
+    if (key != 0 && op.layout == ocltensor::LayoutRule::Contiguous && specs[0].strides.empty())
       remember_alike(op, key, scalar_type_of(specs[0].dtype));
     Call call(*this, in, outs, given, device);
     ocltensor::run_with_outputs(op, mode, in.values(), specs, call);

@@ -11,7 +11,6 @@
 
 #include "arguments.h"
 #include "base/call_plan.h"
-#include "layouts.h"
 
 namespace torch_ocl {
 
@@ -60,7 +59,6 @@ class PluginOperator {
 
   OperatorHandle handle_;
   std::atomic<const ocltensor::Operator*> schema_{nullptr};
-  std::atomic<Layout> layout_{nullptr};  // set before schema_
 };
 
 // Handles a declined call of an operator of the table by a kernel written by hand, whose own ATen
