@@ -26,6 +26,7 @@ PAGES = (
     "src/GLOSSARY.md",
     "src/base/SETTINGS.md",
     "src/docs/captures.md",
+    "src/docs/compile.md",
     "src/docs/limits.md",
     "src/docs/traces.md",
     "src/docs/tutorial.md",

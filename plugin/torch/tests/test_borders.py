@@ -22,37 +22,14 @@ def run(code: str) -> subprocess.CompletedProcess:
     )
 
 
-class Inductor(unittest.TestCase):
-    def test_says_what_to_use(self) -> None:
-        x = torch.ones(1, 1, 8, 16, device="ocl")
-        model = nn.Linear(16, 2).to("ocl")
-        calls = {
-            "pointwise": lambda t: t.sin(),
-            "reduction and sort": lambda t: t.sum(2).sort()[0],
-            "products": lambda t: nn.functional.conv2d(t @ t.mT, t[..., :3]),
-            "training": lambda t: model(t),
-            "attention": lambda t: flex_attention(t, t, t),
-            "constructor": lambda t: torch.ones(2, device="ocl"),
-        }
-        for name, call in calls.items():
-            torch._dynamo.reset()
-            with (
-                self.subTest(name),
-                self.assertRaisesRegex(
-                    Exception, "^NotImplementedError: ocl: .*backend='aot_eager'"
-                ),
-            ):
-                torch.compile(call)(x)
-
-    def test_the_cpu_is_as_it_was(self) -> None:
-        from torch._inductor.codegen import common
-
-        common.init_backend_registration()
-        self.assertIsNone(common.get_custom_backend_pass_for_device("cpu"))
-        self.assertIsNotNone(common.get_scheduling_for_device("cpu"))
-
-
 class FlexAttention(unittest.TestCase):
+    def test_compiled_operator_by_operator(self) -> None:
+        x = torch.randn(1, 2, 8, 16)
+        want = flex_attention(x, x, x)
+        with self.assertWarnsRegex(UserWarning, "^ocl: torch.compile runs a graph operator by"):
+            got = torch.compile(flex_attention)(*[x.to("ocl")] * 3)
+        torch.testing.assert_close(got.cpu(), want, rtol=1e-5, atol=1e-5)
+
     def test_forward_and_backward(self) -> None:
         def causal(_, __, query, key):
             return query >= key

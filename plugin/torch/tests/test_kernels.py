@@ -72,6 +72,29 @@ class CustomKernels(unittest.TestCase):
         self.library.pick(picked, [2, 0, 1, 2], [0.5, 0.25, 8])
         self.assertEqual(picked.tolist(), [8, 0.5, 0.25, 8])
 
+    def test_faults(self) -> None:
+        library = torch.ocl.compile_kernel("""
+            #include "ocltensor/faults.h"
+            __kernel void take(__global float *y, __global const float *x, long n,
+                               FAULT_PARAMETERS) {
+              const long i = (long)y[get_global_id(0)];
+              if (i < 0 || i >= n) report_fault(faults, fault_site, i, n);
+              y[get_global_id(0)] = i < 0 || i >= n ? 0 : x[i];
+            }
+        """)
+        x, right, wrong = torch.tensor([5.0, 6]), torch.tensor([1.0, 0]), torch.tensor([1.0, 2])
+        y = right.to("ocl")
+        self.assertEqual(library.take.parameter_count, 3)
+        library.take(y, x.to("ocl"), 2)
+        self.assertEqual(y.tolist(), [6, 5])
+        y = wrong.to("ocl")
+        library.take.prepare(threads=2)(y, x.to("ocl"), 2)
+        with self.assertRaisesRegex(IndexError, "kernel take: index 2 is out of range .* size 2"):
+            y.tolist()
+        self.assertEqual(y.tolist(), [6, 0])
+        with self.assertRaisesRegex(RuntimeError, "has 3 parameters, 4 arguments"):
+            library.take(y, x.to("ocl"), 2, 1)
+
     def test_casts(self) -> None:
         half = torch.ocl.compile_kernel(
             "__kernel void f(__global ushort *y, ushort bits) { y[get_global_id(0)] = bits; }"

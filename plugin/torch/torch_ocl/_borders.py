@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torch_ocl import _promises
+from torch_ocl import _compile, _promises
 
 SHARING = (
     "ocl: a tensor on ocl cannot be sent to another process: its memory belongs to this one. Send "
@@ -29,7 +29,7 @@ def install() -> None:
     _refuse_sharing()
     _data_parallel()
     _allow_flex_attention()
-    _refuse_inductor()
+    _compile.install()
     _promises.install()
     _multiply_bytes()
     _name_a_collective_backend()
@@ -116,29 +116,6 @@ def _allow_flex_attention() -> None:
             validate(query, key, value)
 
     flex._validate_device = validate_device  # type: ignore[attr-defined]
-
-
-def _refuse_inductor() -> None:
-    """Makes what torch.compile compiles by Inductor for ocl a function that raises an error. Else
-    Inductor raises the error at each call, when the whole function was traced."""
-    try:
-        wrapper = torch._TorchCompileInductorWrapper
-        aot = torch._TorchCompileAOTInductorWrapper
-    except AttributeError:  # private names, which a torch version may lack
-        return
-    compile_graph = wrapper.__call__
-
-    @functools.wraps(compile_graph)
-    def compile_or_refuse(self: Any, model_: Any, inputs_: Any, **options: Any) -> Any:
-        if not isinstance(self, aot):  # whose results are files
-            from torch_ocl import _inductor
-
-            refusal = _inductor.refusal(model_, inputs_)
-            if refusal is not None:
-                return refusal
-        return compile_graph(self, model_, inputs_, **options)
-
-    wrapper.__call__ = compile_or_refuse  # type: ignore[method-assign]
 
 
 def _multiply_bytes() -> None:

@@ -16,6 +16,10 @@ their strides as numbers.
 
 A launch that is repeated costs less if it is prepared: ``launch =
 library.saxpy.prepare(threads=1024)``, then ``launch(y, x, 2.0)``.
+
+A kernel can report an index that is out of range: with ``#include "ocltensor/faults.h"``, its last
+parameters ``FAULT_PARAMETERS``, to which no argument is given, and ``report_fault(faults,
+fault_site, index, size)``. The next call that waits raises IndexError with the kernel's name.
 """
 
 from __future__ import annotations

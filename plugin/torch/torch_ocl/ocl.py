@@ -29,7 +29,7 @@ libraries
     ``integrations``: which libraries were made to know ocl, and why others were not
 what ran
     ``counters``; operators that ran on the CPU for want of a kernel: ``fallback_counts``; traces:
-    ``profiler``
+    ``profiler``; what ``torch.compile`` made: ``compile_report``
 
 Switches and settings are in ``torch.backends.ocl``.
 """
@@ -37,6 +37,7 @@ Switches and settings are in ``torch.backends.ocl``.
 from typing import Any
 
 from torch_ocl import _C, memory, profiler, random
+from torch_ocl._compile import compile_report
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
@@ -127,6 +128,7 @@ __all__ = [
     "WarmUp",
     "can_device_access_peer",
     "compile_kernel",
+    "compile_report",
     "counters",
     "current_allocated_memory",
     "current_device",
@@ -197,6 +199,8 @@ def __getattr__(name: str) -> Any:
         return is_initialized()
     if name == "default_generators":
         return tuple(_C.default_generator(index) for index in range(device_count()))
-    if name == "Scheduling":  # read by Inductor when it begins: it gets classes that refuse
-        from torch_ocl import _inductor  # noqa: F401
+    if name == "Scheduling":  # read by Inductor when it begins
+        from torch_ocl.inductor.register import register
+
+        register()
     raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")

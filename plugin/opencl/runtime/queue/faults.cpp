@@ -2,7 +2,9 @@
 #include "faults.h"
 
 #include <array>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "fault_record.h"
 #include "ocltensor/error.h"
@@ -38,12 +40,52 @@ constexpr std::array<Kind, 13> kTexts{{
 }};
 static_assert(kTexts.size() <= kKinds);
 
+// Custom kernels that report: the one at place i has the site -1 - i.
+struct CustomSites {
+  std::mutex mutex;
+  std::vector<const char*> kernels;
+};
+CustomSites& custom_sites() {
+  static CustomSites& sites = *new CustomSites;  // leaked: streams may raise while the process ends
+  return sites;
+}
+
+// Who found a value, and what is wrong with it.
+struct Finding {
+  tb_status status;
+  std::string text;
+};
+
+Finding finding_of_kernel(const FaultRecord& found) {
+  CustomSites& sites = custom_sites();
+  const std::lock_guard lock(sites.mutex);
+  return {TB_E_INDEX, fmt::format("kernel {}: index {} is out of range for a dimension of size {}",
+                                  sites.kernels.at(static_cast<size_t>(-1 - found.site)),
+                                  found.value, found.limit)};
+}
+
+Finding finding_of_operator(const FaultRecord& found) {
+  const int32_t dim = found.site % kDimensions, rest = found.site / kDimensions;
+  const Kind& kind = kTexts.at(static_cast<size_t>(rest % kKinds));
+  const Operator& op = operators()[static_cast<size_t>(rest / kKinds - 1)];
+  return {kind.status,
+          fmt::format("{}: {}", op.name,
+                      fmt::format(fmt::runtime(kind.text), found.value, dim, found.limit))};
+}
+
 }  // namespace
 
 int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim) {
   const auto index = static_cast<int32_t>(&op - operators().data());
   return ((index + 1) * kKinds + static_cast<int32_t>(kind)) * kDimensions +
          static_cast<int32_t>(dim);
+}
+
+int32_t fault_site(const char* kernel) {
+  CustomSites& sites = custom_sites();
+  const std::lock_guard lock(sites.mutex);
+  sites.kernels.push_back(kernel);
+  return -static_cast<int32_t>(sites.kernels.size());
 }
 
 cl_mem Faults::record() {
@@ -71,13 +113,11 @@ void Faults::raise_reported(cl_command_queue queue, uint64_t stream) {
   check_cl(cl().clEnqueueWriteBuffer(queue, (*record_)(), CL_TRUE, 0, sizeof nothing, &nothing, 0,
                                      nullptr, nullptr),
            "clEnqueueWriteBuffer (reported values)");
-  const int32_t dim = found.site % kDimensions, rest = found.site / kDimensions;
-  const Kind& kind = kTexts.at(static_cast<size_t>(rest % kKinds));
-  const Operator& op = operators()[static_cast<size_t>(rest / kKinds - 1)];
-  fail(kind.status,
-       "{}: {} (found by the device in stream {} after the call had returned; later work was done "
+  const Finding what = found.site < 0 ? finding_of_kernel(found) : finding_of_operator(found);
+  fail(what.status,
+       "{} (found by the device in stream {} after the call had returned; later work was done "
        "without the value; OCLTENSOR_CHECK_VALUES=0 does not report it)",
-       op.name, fmt::format(fmt::runtime(kind.text), found.value, dim, found.limit), stream);
+       what.text, stream);
 }
 
 }  // namespace ocltensor::opencl

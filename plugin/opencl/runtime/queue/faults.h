@@ -39,6 +39,9 @@ enum class FaultKind : int32_t {
 
 // A number, never 0, that encodes an operator, what is wrong, and a dimension.
 int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim);
+// A number below 0 that stands for a custom kernel, whose faults are indices out of range. `kernel`
+// must live as long as the process.
+int32_t fault_site(const char* kernel);
 
 // A stream's record. Functions may be called by any thread unless they are marked as the stream's.
 class Faults {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/arguments.h"
+#include "base/config.h"
 #include "ocltensor/dims.h"
 #include "ocltensor/dtype.h"
 #include "ocltensor/error.h"
@@ -54,13 +55,15 @@ CustomKernel::CustomKernel(Device& device, Program& program, cl::Kernel probe)
   name_ = intern(probe_.getInfo<CL_KERNEL_FUNCTION_NAME>());
   for (const KernelParameter& told : program.parameters().at(name_))
     parameters_.push_back({ParameterType(told.type), told.name, told.is_local});
+  if (parameters_.size() >= 2 && parameters_.end()[-2].type.name() == "FaultRecord*")
+    fault_site_ = fault_site(name_);
   cl_uint bits = 0;
   check_cl(
       cl().clGetDeviceInfo(device.id(), CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, nullptr),
       "clGetDeviceInfo");
   alignment_ = std::max<uint64_t>(1, bits / 8);
 
-  info_.argument_count = static_cast<uint32_t>(parameters_.size());
+  info_.argument_count = static_cast<uint32_t>(bound_count());
   info_.name = name_;
   const auto number = [&](cl_kernel_work_group_info what, auto value) -> uint64_t {
     const cl_int code =
@@ -121,12 +124,13 @@ bool CustomKernel::takes_pairs(std::span<const tb_value> args) const {
 // Whether a tensor and a list bind two parameters each. Throws where neither way of binding has as
 // many parameters as the kernel.
 bool CustomKernel::binds_pairs(std::span<const tb_value> args) const {
-  const size_t count = parameters_.size();
+  const size_t count = bound_count();
   if (count == args.size()) return false;
   const auto pointers = static_cast<size_t>(std::ranges::count_if(args, is_pointer));
   if (pointers > 0 && count == args.size() + pointers && takes_pairs(args)) return true;
   std::string texts;
-  for (const Parameter& p : parameters_) texts += (texts.empty() ? ": " : ", ") + p.text();
+  for (const Parameter& p : std::span(parameters_).first(count))
+    texts += (texts.empty() ? ": " : ", ") + p.text();
   fail(TB_E_INVALID,
        "kernel {} has {} parameters, {} arguments were given ({} of them tensors or lists, which "
        "bind one parameter each, or two: T* base, ulong byte_offset){}",
@@ -258,6 +262,16 @@ void CustomKernel::bind_tensor(Binding& to, const tb_tensor* given) {
   bind_address(to, address, static_cast<uint64_t>(e.high * size_of(dtype)));
 }
 
+// The stream's record of wrong values, and the site; 0 where values are not checked.
+void CustomKernel::bind_faults(Binding& to) {
+  const int32_t site = config::get_bool(config::Knob::CheckValues) ? fault_site_ : 0;
+  Faults& faults = to.stream.faults();
+  const cl_mem record = faults.record();
+  set(to, sizeof record, &record);
+  set(to, sizeof site, &site);
+  if (site != 0) faults.expect();
+}
+
 void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const Range& range) {
   check(&stream.device() == &device_,
         "kernel {} was compiled for device {}, the stream belongs to {}", name_, device_.index(),
@@ -282,6 +296,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
     }
     ++to.argument;
   }
+  if (fault_site_ != 0) bind_faults(to);
   stream.launch(to.kernel, range);
   for (cl::Buffer& view : to.views) stream.keep_recorded(view);
   // A driver keeps a view alive for launches that it knows of.

@@ -51,6 +51,9 @@ class CustomKernel {
   template <typename... T>
   [[noreturn]] void refuse(const Binding& at, fmt::format_string<T...> why, T&&... values) const;
   void set(Binding& to, size_t bytes, const void* value);
+  // Parameters that arguments are bound to: all but those of FAULT_PARAMETERS at the end.
+  size_t bound_count() const { return parameters_.size() - (fault_site_ == 0 ? 0 : 2); }
+  void bind_faults(Binding& to);
   bool takes_pairs(std::span<const tb_value> args) const;
   bool binds_pairs(std::span<const tb_value> args) const;
   void bind_number(Binding& to, const tb_value& value);
@@ -65,6 +68,7 @@ class CustomKernel {
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by the streams' places
   const char* name_;
   std::vector<Parameter> parameters_;
+  int32_t fault_site_ = 0;  // not 0: its last parameters are those of kernels/include/faults.h
   tb_kernel_info info_{};
   uint64_t alignment_;  // bytes; an address that can be bound without an offset is a multiple of it
   std::mutex mutex_;

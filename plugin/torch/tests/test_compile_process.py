@@ -1,0 +1,208 @@
+"""torch.compile and its process: what is imported and changed and when, caches, settings, drivers
+that refuse, ways into Inductor that make no code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from typing import Any
+from unittest import mock
+
+import torch
+from compile_case import CompileCase, launches
+from torch._inductor import config, lowering
+
+SAXPY = """
+import sys, torch, torch_ocl, warnings
+function = lambda x, y: (x * 2 + y).relu().sum(-1)
+x = torch.arange(6.0).view(2, 3).to("ocl")
+"""
+
+
+def python(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Process(unittest.TestCase):
+    def test_the_first_compile_imports_it(self) -> None:
+        code = """
+            import sys, torch, torch_ocl
+            (torch.ones(3, device="ocl") + 1).cpu()
+            names = ("torch._inductor", "torch._dynamo", "torch_ocl.inductor")
+            print([name for name in names if name in sys.modules])
+        """
+        self.assertEqual(python("\n".join(line.strip() for line in code.split("\n"))), "[]\n")
+
+    def test_a_second_process_builds_nothing(self) -> None:
+        code = SAXPY + (
+            "print(torch.compile(function)(x, x).tolist(), torch.ocl.counters()['program_builds'])"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            names = ("OCLTENSOR_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+            caches = {name: f"{folder}/{name}" for name in names}
+            first, second = python(code, **caches), python(code, **caches)
+        self.assertRegex(first, r"^\[9.0, 36.0\] [1-9]")
+        self.assertEqual(second, "[9.0, 36.0] 0\n")
+
+    def test_switched_off(self) -> None:
+        code = SAXPY + (
+            "with warnings.catch_warnings(record=True) as said:\n"
+            "    warnings.simplefilter('always')\n"
+            "    torch.compile(function)(x, x), torch.compile(lambda x: x + 1)(x)\n"
+            "print([str(w.message) for w in said if 'OCLTENSOR' in str(w.message)])\n"
+            "print('torch_ocl.inductor' in sys.modules)"
+        )
+        text = "ocl: OCLTENSOR_COMPILE=0: torch.compile runs graphs of ocl operator by operator"
+        self.assertEqual(python(code, OCLTENSOR_COMPILE="0"), f"['{text}']\nFalse\n")
+
+
+def state() -> list[Any]:
+    """All that a compilation for ocl changes while it runs."""
+    from torch_ocl.inductor.patches import PATCHES
+
+    patched = [getattr(patch.where, patch.name) for patch in PATCHES]
+    return [patched, dict(lowering.lowerings), config.save_config_portable()]
+
+
+class Others(CompileCase):
+    def test_graphs_of_the_cpu_are_compiled_as_without_it(self) -> None:
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(4, device="ocl"))
+        before = state()
+        seen = []
+
+        def compile_fx(graph, inputs, **options):  # needs no C++ compiler, as Inductor does
+            seen.append((options.get("inner_compile"), options.get("decompositions"), state()))
+            return graph.forward
+
+        compiled = torch.compile(lambda x: x * 2 + 1)
+        with mock.patch("torch._inductor.compile_fx.compile_fx", compile_fx):
+            self.assertEqual(compiled(torch.ones(3)).tolist(), [3, 3, 3])
+        got = compiled(torch.ones(3, device="ocl"))
+        self.assertEqual(got.tolist(), [3, 3, 3])
+        self.assertEqual(seen, [(None, None, before)])
+        self.assertEqual(state(), before)
+
+    def test_it_is_changed_while_it_compiles(self) -> None:
+        import torch_ocl.inductor as inductor
+
+        before, seen = state(), []
+        inner = inductor.compile_fx_inner
+
+        def compile_fx_inner(*args, **options):
+            seen.append(state())
+            return inner(*args, **options)
+
+        with mock.patch.object(inductor, "compile_fx_inner", compile_fx_inner):
+            torch.compile(lambda x: x.cos() - 1)(torch.ones(4, device="ocl"))
+        self.assertNotEqual(seen[0][0], before[0])
+        self.assertNotEqual(seen[0][2], before[2])
+
+    def test_each_patch_finds_its_place(self) -> None:
+        """Fails where a version of PyTorch does without one, or names it otherwise."""
+        from torch_ocl.inductor.patches import PATCHES
+
+        self.assertEqual([patch.name for patch in PATCHES if not patch.applies()], [])
+        self.assertNotIn("ocl", torch._inductor.utils.GPU_TYPES)
+
+
+class Kernels(CompileCase):
+    def test_names_of_drivers_and_styles_are_in_keys(self) -> None:
+        from torch_ocl.inductor import target
+
+        name = torch.ocl.get_device_name()
+        here = target.identity()
+        self.assertIn(name, here)
+        style = {"OCLTENSOR_KERNEL_STYLE": "gpu", "OCLTENSOR_CHECK_VALUES": "1"}
+        settings = [
+            style,
+            style | {"OCLTENSOR_KERNEL_STYLE": "cpu"},
+            style | {"OCLTENSOR_CHECK_VALUES": "0"},
+        ]
+        keys = set()
+        for values in settings:
+            with mock.patch.object(
+                target._C, "get_setting", lambda name, v=values: v.get(name, "1")
+            ):
+                keys.add(target.identity())
+        self.assertEqual(len(keys), 3)
+
+    def test_one_that_the_driver_refuses(self) -> None:
+        from torch_ocl.inductor import kernel
+
+        made = kernel.OpenCLKernel.codegen_kernel
+        x = torch.arange(6.0)
+        with (
+            mock.patch.object(
+                kernel.OpenCLKernel, "codegen_kernel", lambda k, name=None: made(k) + "no C"
+            ),
+            warnings.catch_warnings(record=True) as said,
+        ):
+            warnings.simplefilter("always")
+            got = torch.compile(lambda x: x.exp() * 3)(x.to("ocl"))
+        texts = [str(w.message) for w in said if "operator by operator" in str(w.message)]
+        self.assertEqual(len(texts), 1)
+        self.assertIn("kernel ocl_fused_exp_mul_0 does not compile on ocl:0", texts[0])
+        self.assertIn(torch.ocl.get_device_properties().driver_version, texts[0])
+        torch.testing.assert_close(got.cpu(), x.exp() * 3)
+
+    def test_an_index_out_of_range(self) -> None:
+        x, good = torch.arange(5.0).to("ocl"), torch.tensor([0, -1]).to("ocl")
+        compiled = torch.compile(lambda x, i: x[i] * 2)
+        self.assertEqual(compiled(x, good).tolist(), [0, 8])
+        for wrong in (5, -6):
+            compiled(x, torch.tensor([0, wrong]).to("ocl"))
+            with self.assertRaisesRegex(
+                IndexError, r"kernel ocl_fused_index_mul_0: index -?\d+ .*of size 5"
+            ):
+                torch.ocl.synchronize()
+            self.assertEqual(compiled(x, good).tolist(), [0, 8])
+
+    def test_launches(self) -> None:
+        """Chains, reductions with what precedes and follows them, and views are one launch each."""
+        x, w = torch.randn(8, 96).to("ocl"), torch.randn(96).to("ocl")
+        functions = {
+            lambda x, w: (x * w + x).tanh().mul(0.5).add(w).sigmoid(): 1,
+            lambda x, w: torch.nn.functional.gelu(x + w): 1,
+            lambda x, w: (x * 0.125 + w).softmax(-1): 1,
+            lambda x, w: torch.nn.functional.layer_norm(x + w, (96,), w, w): 1,
+            lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w: 1,
+            lambda x, w: torch.addmm(w, x, x.new_ones(96, 96)).relu(): 3,
+        }
+        for number, (function, count) in enumerate(functions.items()):
+            with self.subTest(number):
+                torch._dynamo.reset()
+                compiled = torch.compile(function)
+                compiled(x, w)
+                self.assertEqual(launches(lambda: compiled(x, w)), count)
+
+    def test_the_report(self) -> None:
+        torch.compile(lambda x: torch.special.i0e(x.sin()) + 1)(torch.rand(7, device="ocl"))
+        last = torch.ocl.compile_report()[-1]
+        self.assertEqual(last.calls, {"aten.special_i0e.default": "i0e has no formula in OpenCL C"})
+        self.assertEqual((len(last.kernels), last.eager), (2, None))
+
+
+class Elsewhere(CompileCase):
+    def test_other_ways_into_inductor_say_so(self) -> None:
+        graph = torch.fx.symbolic_trace(lambda x: x + 1)
+        torch.compile(lambda x: x + 1)(torch.ones(4, device="ocl"))
+        with self.assertRaisesRegex(Exception, "ocl: Inductor makes code for ocl by torch.compile"):
+            torch._inductor.compile(graph, [torch.ones(4, device="ocl")])(
+                torch.ones(4, device="ocl")
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()

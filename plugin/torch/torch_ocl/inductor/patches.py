@@ -1,0 +1,124 @@
+"""Places of PyTorch that know device types by name, changed while a graph of ocl is compiled.
+
+Each row says why it is needed, for which versions, and where PyTorch may make it unnecessary;
+``test_compile_patches.py`` fails when one is. Nothing is changed for graphs of other devices.
+"""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._inductor import compile_fx, graph, lowering, scheduler, utils
+from torch._inductor.fx_passes import joint_graph, post_grad
+
+from torch_ocl.inductor import decide
+
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+@dataclasses.dataclass(frozen=True)
+class Patch:
+    where: Any
+    name: str
+    make: Callable[[Any], Any]
+    """The replacement, made from the original."""
+    why: str
+    thread: str = ""
+    until: tuple[int, int] = (99, 0)
+    """The first version that does not need it."""
+
+    def applies(self) -> bool:
+        return VERSION < self.until and hasattr(self.where, self.name)
+
+
+def _create_backend(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def create_backend(self: Any, device: torch.device) -> Any:
+        if device.type != "ocl":
+            return original(self, device)
+        from torch_ocl.inductor.scheduling import OpenCLScheduling
+
+        scheduler.V.graph.add_device_info(device)
+        return OpenCLScheduling(self)
+
+    return create_backend
+
+
+def _always(answer: Any) -> Callable[[Any], Callable]:
+    return lambda original: lambda *_, **__: answer
+
+
+def _not_for_ocl(original: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda device: device != "ocl" and original(device)
+
+
+PATCHES = (
+    Patch(
+        utils,
+        "GPU_TYPES",
+        lambda original: [*original, "ocl"],
+        "is_gpu() decides by this list: else pointwise operators of a number on the CPU and a "
+        "tensor run on the CPU, and loops are merged as for the CPU",
+        "pytorch/pytorch#190326",
+    ),
+    Patch(
+        utils,
+        "get_gpu_type",
+        _always("ocl"),
+        "it asserts that one type is available, and keeps its answer: fails beside CUDA",
+        "pytorch/pytorch#189367",
+    ),
+    Patch(post_grad, "get_gpu_type", _always("ocl"), "a copy of the name", "the same"),
+    Patch(joint_graph, "get_gpu_type", _always("ocl"), "a copy of the name", "the same"),
+    Patch(
+        post_grad,
+        "is_gpu",
+        _not_for_ocl,
+        "splits addmm into a product and a sum: one more pass over memory than ocl's addmm",
+    ),
+    Patch(
+        compile_fx,
+        "get_input_idxs_to_check",
+        _always([]),
+        "copies inputs that do not begin at a multiple of 16 bytes; kernels of ocl take any",
+    ),
+    Patch(
+        scheduler.Scheduler,
+        "create_backend",
+        _create_backend,
+        "a GPU type without Triton is an error; only mps is let through",
+        "pytorch/pytorch#190324",
+    ),
+    Patch(
+        lowering,
+        "needs_fallback_due_to_atomic_add_limitations",
+        _always(True),
+        "sums by index are operators, in a fixed order: no kernel adds atomically",
+    ),
+    Patch(
+        lowering,
+        "use_scatter_fallback",
+        _always(True),
+        "the same for scatter",
+    ),
+    Patch(
+        graph.GraphLowering,
+        "call_function",
+        decide.call_function,
+        "what kernels cannot do becomes a call of the operator (decide.py)",
+    ),
+)
+
+
+@contextlib.contextmanager
+def applied() -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for patch in PATCHES:
+            if patch.applies():
+                replacement = patch.make(getattr(patch.where, patch.name))
+                stack.enter_context(mock.patch.object(patch.where, patch.name, replacement))
+        yield

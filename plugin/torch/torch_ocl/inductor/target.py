@@ -1,0 +1,45 @@
+"""What generated code has to know of a device."""
+
+import dataclasses
+import functools
+
+import torch
+
+from torch_ocl import _C, __version__
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    style: str
+    """How kernels are written, ``cpu`` or ``gpu``."""
+    has_float64: bool
+    group: int
+    """Work-items of a group, at most, in GPU style."""
+    driver: str
+    """Name, platform and version, for messages and for the keys of caches."""
+
+    @staticmethod
+    def of(device: torch.device) -> "Target":
+        wished = (_C.get_setting("OCLTENSOR_KERNEL_STYLE"), _C.get_setting("OCLTENSOR_FLOAT64"))
+        index = torch.ocl.current_device() if device.index is None else device.index
+        return _target(index, *wished)
+
+
+@functools.cache
+def _target(index: int, style: str, float64: str) -> Target:
+    device = torch.ocl.get_device_properties(index)
+    return Target(
+        style=style or ("cpu" if device.kind == "cpu" else "gpu"),
+        has_float64=device.has_fp64 and float64 != "0",
+        group=min(256, device.max_work_group_size),
+        driver=f"{device.name} ({device.platform}, {device.driver_version})",
+    )
+
+
+def identity() -> str:
+    """All devices and this version, for the keys of Inductor's caches: what is made for one driver
+    or style is of no use to another."""
+    count = torch.ocl.device_count()
+    targets = [Target.of(torch.device("ocl", index)) for index in range(count)]
+    checks = _C.get_setting("OCLTENSOR_CHECK_VALUES")
+    return f"ocl {__version__} {targets} {checks}"
