@@ -32,7 +32,7 @@ def install() -> None:
     _compile.install()
     _promises.install()
     _multiply_bytes()
-    _name_a_collective_backend()
+    _register_collectives()
 
 
 def _on_ocl(value: Any) -> bool:
@@ -136,26 +136,24 @@ def _multiply_bytes() -> None:
     implement(dense)
 
 
-def _name_a_collective_backend() -> None:
-    """PyTorch's test helpers, and so torchao's, look up every accelerator's backend as they are
-    imported: Gloo, whose collectives say what to do, until a backend for ocl is registered."""
+def _register_collectives() -> None:
+    """The backend ``ocl`` of torch.distributed, whose package is imported for the first group."""
     try:
-        backends = importlib.import_module("torch.distributed.distributed_c10d").Backend
-        defaults, register = backends.default_device_backend_map, backends.register_backend
+        c10d = importlib.import_module("torch.distributed.distributed_c10d")
+        backends, old = c10d.Backend, c10d._new_process_group_helper
     except (ImportError, AttributeError):  # a build without torch.distributed
         return
-    defaults.setdefault("ocl", backends.GLOO)
 
-    @functools.wraps(register)
-    def register_backend(
-        name: str,
-        func: Callable,
-        extended_api: bool = False,
-        devices: str | list[str] | None = None,
-    ) -> None:
-        named = [devices] if isinstance(devices, str) else devices or []
-        if "ocl" in named and defaults.get("ocl") == backends.GLOO:
-            del defaults["ocl"]
-        register(name, func, extended_api, devices)
+    def create_backend(*args: Any) -> Any:
+        return importlib.import_module("torch_ocl.distributed").create_backend(*args)
 
-    backends.register_backend = staticmethod(register_backend)
+    # A list: of a string, PyTorch takes each letter for a device (2.13). The CPU's default is Gloo.
+    backends.register_backend("ocl", create_backend, extended_api=True, devices=["ocl", "cpu"])
+
+    @functools.wraps(old)
+    def _new_process_group_helper(*args: Any, **kwargs: Any) -> Any:
+        c10d._new_process_group_helper = old
+        importlib.import_module("torch_ocl.distributed").prepare()
+        return c10d._new_process_group_helper(*args, **kwargs)
+
+    c10d._new_process_group_helper = _new_process_group_helper

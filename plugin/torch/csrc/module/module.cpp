@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "api/switches.h"
+#include "distributed.h"
 #include "graphs.h"
 #include "kernels.h"
 #include "memory_history.h"
@@ -246,6 +247,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("capture_is_enabled", &capture_is_enabled);
   answers("is_capturing", &is_capturing);
   answers("fallback_counts", &fallbacks);
+  bind_distributed(m);
   bind_graphs(m);
   bind_kernels(m);
   bind_profiler(m);

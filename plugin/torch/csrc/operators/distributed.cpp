@@ -1,5 +1,5 @@
-// Collectives of torch.distributed on ocl tensors: if no backend takes them, the error says what to
-// do.
+// Collectives of torch.distributed on ocl tensors whose group has no backend for them: the error
+// says what to do. The backend is in csrc/distributed.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -8,7 +8,6 @@
 namespace torch_ocl {
 namespace {
 
-// Backends of others may support ocl, so only refusals are translated.
 void collective(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   try {
     op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
@@ -16,12 +15,17 @@ void collective(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::
     const std::string_view text = error.what_without_backtrace();
     if (text.find("device type ocl") == std::string_view::npos) throw;
     TORCH_CHECK_NOT_IMPLEMENTED(
-        false, "ocl: torch.distributed has no backend for tensors on ocl (", op.operator_name(),
+        false, "ocl: the process group has no backend for tensors on ocl (", op.operator_name(),
         ": ", text.substr(0, text.find('\n')),
-        "). Give collectives tensors on the CPU, tensor.cpu(), and copy the results back; "
-        "DistributedDataParallel needs its module on the CPU, or a backend that is registered with "
-        "torch.distributed.Backend.register_backend(..., devices=['ocl'])");
+        "). Make it by init_process_group() without a backend's name, or with \"ocl\" or "
+        "\"cpu:gloo,ocl:ocl\"");
   }
+}
+
+void sparse(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", op.operator_name(),
+                              ": tensors must be dense: make sparse gradients dense (an embedding "
+                              "with sparse=False), or reduce them on the CPU");
 }
 
 constexpr const char* kCollectives[] = {
@@ -51,6 +55,10 @@ constexpr const char* kCollectives[] = {
 TORCH_LIBRARY_IMPL(c10d, AutogradPrivateUse1, m) {
   for (const char* name : kCollectives)
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&collective>());
+}
+
+TORCH_LIBRARY_IMPL(c10d, SparsePrivateUse1, m) {
+  m.impl("allreduce_", torch::CppFunction::makeFromBoxedFunction<&sparse>());
 }
 
 }  // namespace torch_ocl

@@ -1,0 +1,262 @@
+// Calls on their way from a thread of the user through a lane to the engine, and what follows when
+// one fails.
+#include "group.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <unistd.h>
+
+#include "registry.h"
+#include "runtime/stream.h"
+
+namespace torch_ocl::distributed {
+namespace {
+
+std::exception_ptr error_of(const std::string& text) {
+  return std::make_exception_ptr(
+      c10::DistBackendError({__func__, __FILE__, uint32_t{__LINE__}}, text));
+}
+
+std::optional<c10::Device> device_of(const std::vector<Use>& uses) {
+  for (const Use& use : uses)
+    if (use.tensor.device().type() == kOcl) return use.tensor.device();
+  return std::nullopt;
+}
+
+// The first line: engines and PyTorch append backtraces.
+std::string reason_of(const std::exception& error) {
+  const auto* known = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = known ? known->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+// What the job of a lane holds.
+struct Group::Submitted {
+  Call call;
+  WorkPtr work;
+  uint64_t number;
+  std::string text;
+  std::optional<c10::Stream> stream{};  // the lane's, on the tensors' device
+  std::optional<c10::Event> before{};   // what the caller had enqueued by then
+};
+
+std::shared_ptr<Group> Group::make(std::shared_ptr<Engine> engine,
+                                   c10::intrusive_ptr<c10d::Store> store, GroupOptions options) {
+  std::shared_ptr<Group> group(new Group(std::move(engine), std::move(store), std::move(options)));
+  watch_over(group);
+  return group;
+}
+
+Group::Group(std::shared_ptr<Engine> engine, c10::intrusive_ptr<c10d::Store> store,
+             GroupOptions options)
+    : options_(std::move(options)),
+      notices_(std::move(store), options_.rank, options_.size),
+      process_(getpid()),
+      engine_(std::move(engine)),
+      limit_(options_.limit) {}
+
+Group::~Group() {
+  // Its threads are not in the child, whose end would wait for them.
+  if (is_forked()) new std::shared_ptr<Engine>(std::move(engine_));
+}
+
+bool Group::is_forked() const { return getpid() != process_; }
+
+std::shared_ptr<Engine> Group::engine() {
+  TORCH_CHECK(!is_forked(), "ocl: this process was forked from one with the process group '",
+              options_.name, "', which does not work here: start ranks by torchrun or spawn");
+  const std::lock_guard lock(mutex_);
+  return engine_locked();
+}
+
+std::shared_ptr<Engine> Group::engine_locked() const {
+  TORCH_CHECK_WITH(DistBackendError, failure_.empty(), "ocl: the process group '", options_.name,
+                   "' has ended: ", failure_);
+  return engine_;
+}
+
+void Group::set_limit(Engine::Limit limit) {
+  engine()->set_limit(limit);
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+}
+
+Engine::Limit Group::limit() {
+  const std::lock_guard lock(mutex_);
+  return limit_;
+}
+
+std::string Group::text_of(const Call& call, uint64_t number) const {
+  size_t bytes = 0;
+  for (const Use& use : call.uses) bytes += use.tensor.nbytes();
+  std::string text = "ocl: " + c10d::opTypeToString(call.op);
+  if (call.peer) {
+    const std::string rank = call.peer->rank < 0 ? "any rank" : std::to_string(call.peer->rank);
+    text += call.op == c10d::OpType::SEND ? " to " : " from ";
+    text += rank + " with tag " + std::to_string(call.peer->tag);
+  } else {
+    text += ", collective " + std::to_string(number);
+  }
+  text += " of group '" + options_.name + "', rank " + std::to_string(options_.rank) + " of " +
+          std::to_string(options_.size) + " (" + std::to_string(bytes) + " bytes";
+  if (!call.uses.empty())
+    text += std::string(" of ") + c10::toString(call.uses.front().tensor.scalar_type());
+  return text + ")";
+}
+
+WorkPtr Group::submit(Call call) {
+  const auto submitted = std::make_shared<Submitted>();
+  const std::optional<c10::Device> device = device_of(call.uses);
+  const Direction direction = !call.peer ? kAll : call.op == c10d::OpType::SEND ? kSend : kReceive;
+  engine();  // or its error
+  if (device) {
+    // Copy-on-write storages get memory of their own before addresses are taken.
+    for (const Use& use : call.uses)
+      if (use.writes) (void)use.tensor.mutable_data_ptr();
+    submitted->stream = stream_of(*device, direction);
+    submitted->before.emplace(kOcl).record(current_stream(device->index()));
+  }
+  std::shared_ptr<Lane> lane;
+  {
+    const std::lock_guard lock(mutex_);
+    engine_locked();
+    if (call.limit == Call::kUnset) call.limit = limit_;
+    submitted->number = call.peer ? ++messages_ : ++collectives_;
+    submitted->text = text_of(call, submitted->number);
+    submitted->work = c10::make_intrusive<OclWork>(options_.rank, call.op, submitted->number,
+                                                   device, std::move(call.results));
+    unfinished_.insert(submitted->work);
+    lane = lane_of(call, direction);
+    submitted->call = std::move(call);
+    const auto won = std::make_shared<bool>(false);
+    lane->push({[self = shared_from_this(), submitted, won] { *won = self->run(*submitted); },
+                [work = submitted->work, won] {
+                  if (*won) work->complete_future();
+                }});
+  }
+  return submitted->work;
+}
+
+std::shared_ptr<Lane> Group::lane_of(const Call& call, Direction direction) {
+  if (!call.peer) return lane_;
+  constexpr size_t kMany = 64;
+  if (message_lanes_.size() > kMany)
+    std::erase_if(message_lanes_, [](const auto& entry) { return entry.second->is_idle(); });
+  auto& lane = message_lanes_[{call.peer->rank, call.peer->tag, direction}];
+  if (!lane) lane = std::make_shared<Lane>();
+  return lane;
+}
+
+c10::Stream Group::stream_of(c10::Device device, Direction direction) {
+  const std::lock_guard lock(mutex_);
+  const auto key = std::make_pair(device.index(), direction);
+  const auto found = streams_.find(key);
+  if (found != streams_.end()) return found->second;
+  return streams_.emplace(key, stream_from_pool(false, device.index())).first->second;
+}
+
+bool Group::run(const Submitted& call) {
+  bool won = false;
+  try {
+    const int source = run_engine(call);
+    won = call.work->succeed(call.stream, source);
+  } catch (const std::exception& error) {
+    won = call.work->fail(error_of(failed(call, reason_of(error))));
+  }
+  const std::lock_guard lock(mutex_);
+  unfinished_.erase(call.work);
+  running_.erase(call.work);
+  return won;
+}
+
+int Group::run_engine(const Submitted& call) {
+  const std::shared_ptr<Engine> engine = this->engine();
+  if (!call.call.peer) {
+    const std::lock_guard lock(mutex_);
+    running_.emplace(call.work, Started{call.number, std::chrono::steady_clock::now()});
+  }
+  if (call.before) call.before->block(*call.stream);
+  const bool copies =
+      options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
+  Staging staging(call.call.uses, call.stream, copies);
+  Running running{*engine, staging.spans(), call.call.limit};
+  call.call.run(running);
+  staging.give_back();
+  return running.source;
+}
+
+std::string Group::failed(const Submitted& call, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return call.text + " was not done: the group has ended: " + failure_;
+  }
+  std::string text = call.text + " failed: " + reason;
+  notices_.tell_failure(text);
+  if (!call.call.peer) {
+    notices_.came_to(call.number);
+    const std::string missing = notices_.missing(call.number);
+    if (!missing.empty()) text += "; ranks that had not come: " + missing;
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = text;
+  return text;
+}
+
+void Group::look_around() {
+  constexpr std::chrono::seconds kLong{1};
+  if (is_forked()) return;
+  std::vector<uint64_t> numbers;
+  bool has_unfinished = false;
+  {
+    const std::lock_guard lock(mutex_);
+    has_unfinished = !unfinished_.empty();
+    for (auto& [work, started] : running_) {
+      if (started.is_told || std::chrono::steady_clock::now() - started.begin < kLong) continue;
+      started.is_told = true;
+      numbers.push_back(started.number);
+    }
+  }
+  for (const uint64_t number : numbers) notices_.came_to(number);
+  if (!has_unfinished) return;
+  if (const auto failure = notices_.heard_failure()) abandon("another rank says: " + *failure);
+}
+
+void Group::abandon(const std::string& why) {
+  if (is_forked()) return;
+  std::set<WorkPtr> works;
+  std::shared_ptr<Engine> engine;  // ends without the lock; calls that are inside have it, too
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = why;
+    works.swap(unfinished_);
+    engine.swap(engine_);
+  }
+  for (const WorkPtr& work : works)
+    if (work->fail(error_of("ocl: a call of group '" + options_.name + "', rank " +
+                            std::to_string(options_.rank) + ", was given up: " + why)))
+      work->complete_future();
+}
+
+void Group::shut_down() {
+  if (is_forked() || has_failed()) return;
+  std::vector<std::shared_ptr<Lane>> lanes{lane_};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, lane] : message_lanes_) lanes.push_back(lane);
+  }
+  for (const auto& lane : lanes) lane->wait_until_idle();
+  abandon("it was destroyed");
+}
+
+bool Group::has_failed() {
+  const std::lock_guard lock(mutex_);
+  return !failure_.empty();
+}
+
+uint64_t Group::collectives() {
+  const std::lock_guard lock(mutex_);
+  return collectives_;
+}
+
+}  // namespace torch_ocl::distributed

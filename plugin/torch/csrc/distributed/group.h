@@ -1,0 +1,120 @@
+// What the calls of one process group share: engine, lanes, time limit, and the first failure.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lane.h"
+#include "notices.h"
+#include "staging.h"
+#include "work.h"
+
+namespace torch_ocl::distributed {
+
+using WorkPtr = c10::intrusive_ptr<OclWork>;
+
+// What the engine gets of a call, on the thread of its lane.
+struct Running {
+  Engine& engine;
+  const Spans& memory;  // in the order of the call's uses
+  Engine::Limit limit;
+  int source = -1;  // to be set where a message came from
+};
+
+// A call as it is submitted.
+struct Call {
+  c10d::OpType op;
+  std::vector<Use> uses{};
+  std::vector<at::Tensor> results{};
+  Engine::Limit limit = kUnset;  // the group's
+  std::function<void(Running&)> run{};
+  struct Peer {
+    int rank;  // -1: any
+    int tag;
+  };
+  std::optional<Peer> peer{};  // of a message; else all ranks take part
+
+  static constexpr Engine::Limit kUnset{-1};
+};
+
+struct GroupOptions {
+  int rank, size;
+  std::string name;
+  Engine::Limit limit;
+  bool copies;  // stage by copies even where device memory could be mapped
+};
+
+// Alive until the last call has ended, whatever becomes of the backend.
+class Group : public std::enable_shared_from_this<Group> {
+ public:
+  static std::shared_ptr<Group> make(std::shared_ptr<Engine> engine,
+                                     c10::intrusive_ptr<c10d::Store> store, GroupOptions options);
+  ~Group();
+
+  const GroupOptions& options() const { return options_; }
+  // Throws if the group has ended or failed, or in a forked child.
+  std::shared_ptr<Engine> engine();
+  void set_limit(Engine::Limit limit);
+  Engine::Limit limit();
+
+  // Tensors are checked before: dense, all on the CPU or on one device. All collectives run in one
+  // lane; messages in one for each peer, tag and direction, as ranks may post those in different
+  // orders while those of one kind must keep theirs.
+  WorkPtr submit(Call call);
+
+  // Lets what was submitted end, then gives up the engine with its connections and threads.
+  void shut_down();
+  // Ends all works with an error. A call that is inside the engine goes on until the engine's limit
+  // with its memory, but nobody waits for it.
+  void abandon(const std::string& why);
+  bool has_failed();
+  uint64_t collectives();  // how many were submitted
+  // Called every second: tells other ranks which calls this one waits in, and gives up all if one
+  // of them has failed.
+  void look_around();
+
+ private:
+  // A collective that runs. Messages have no number that other ranks know.
+  struct Started {
+    uint64_t number;
+    std::chrono::steady_clock::time_point begin;
+    bool is_told = false;
+  };
+  enum Direction { kAll, kSend, kReceive };
+  struct Submitted;
+
+  Group(std::shared_ptr<Engine> engine, c10::intrusive_ptr<c10d::Store> store,
+        GroupOptions options);
+  bool is_forked() const;
+  std::shared_ptr<Engine> engine_locked() const;
+  std::shared_ptr<Lane> lane_of(const Call& call, Direction direction);
+  c10::Stream stream_of(c10::Device device, Direction direction);
+  bool run(const Submitted& call);
+  int run_engine(const Submitted& call);  // returns where a message came from
+  // Ends the group after a call has failed; returns the text of its error.
+  std::string failed(const Submitted& call, const std::string& reason);
+  std::string text_of(const Call& call, uint64_t number) const;
+
+  const GroupOptions options_;
+  Notices notices_;
+  const int process_;
+  std::mutex mutex_;  // for all that follows
+  std::shared_ptr<Engine> engine_;
+  Engine::Limit limit_;
+  std::string failure_;
+  uint64_t collectives_ = 0, messages_ = 0;
+  std::set<WorkPtr> unfinished_;
+  std::map<WorkPtr, Started> running_;
+  std::shared_ptr<Lane> lane_ = std::make_shared<Lane>();
+  std::map<std::tuple<int, int, Direction>, std::shared_ptr<Lane>> message_lanes_;
+  std::map<std::pair<c10::DeviceIndex, Direction>, c10::Stream> streams_;
+};
+
+}  // namespace torch_ocl::distributed

@@ -1,0 +1,72 @@
+"""The backend ``ocl`` of torch.distributed: collectives and messages of tensors on ocl and the CPU.
+
+>>> torch.distributed.init_process_group()  # under torchrun; the same as "ocl"
+
+Groups made with ``"ocl"``, ``"cpu:gloo,ocl:ocl"`` or ``"gloo"`` serve both kinds of tensors, too.
+An engine carries the bytes (``_engines.py``); what PyTorch lacks for such a backend is in
+``_patches.py``. Nothing imports this package before the first process group is made.
+"""
+
+import atexit
+import os
+from typing import Any
+
+import torch
+
+from torch_ocl import _C
+from torch_ocl.distributed import _engines, _patches
+
+__all__ = ["create_backend", "prepare"]
+
+_is_prepared = False
+
+
+def prepare() -> None:
+    """Installs the patches, once per process; called before the first process group is made."""
+    global _is_prepared
+    if not _is_prepared:
+        _is_prepared = True
+        _patches.install()
+        # Threads of the backend must not wait for other ranks while the interpreter ends.
+        atexit.register(_C.end_distributed_groups)
+
+
+def create_backend(options: Any, _: Any) -> Any:
+    """The backend of one group, for ``torch.distributed.Backend.register_backend``."""
+    engine = _engines.choose()
+    return _C.make_distributed_backend(
+        engine.make(options),
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.group_id,
+        options.timeout.total_seconds(),
+        _copies,
+    )
+
+
+# Whether tensors are copied even where their memory could be mapped; for tests.
+_copies = False
+
+
+def choose_device() -> None:
+    """For ranks that have not chosen a device, where a host has fewer devices than ranks.
+
+    Ranks share CPUs, whose driver has one device: scripts then say ``"ocl"``. PyTorch's meshes
+    would choose device LOCAL_RANK, unless a device is initialised. RuntimeError where GPUs are too
+    few.
+    """
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    count = torch.ocl.device_count()
+    if ranks <= count or count == 0 or torch.ocl.is_initialized():
+        return
+    kinds = [_C.device_properties(index)["kind"] for index in range(count)]
+    if any(kind != "cpu" for kind in kinds):
+        raise RuntimeError(
+            f"ocl: {ranks} ranks were started on this host, which has {count} ocl devices: start "
+            "one for each device, or call torch.ocl.set_device(index) and torch.ocl.init() before "
+            "the process group is made to share one"
+        )
+    if torch.ocl.current_device() == 0:
+        torch.ocl.set_device(int(os.environ.get("LOCAL_RANK", "0")) % count)
+    torch.ocl.init()
