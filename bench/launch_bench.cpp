@@ -184,6 +184,44 @@ void host_add(benchmark::State& state) {
 }
 BENCHMARK(host_add);
 
+// Adds tensors of other layouts: a row to each row of a matrix, a matrix to a transposed one.
+void host_add_layout(benchmark::State& state, const ot::Tensor& a, const ot::Tensor& b) {
+  ot::Tensor c = ot::empty({16, 16}, {ot::DType::Float32, "ocl"});
+  int n = 0;
+  for (auto _ : state) {
+    ot::add_out(c, a, b);
+    if (++n % kFlushEvery == 0) ot::synchronize("ocl");
+  }
+  ot::synchronize("ocl");
+}
+void host_add_row(benchmark::State& state) {
+  host_add_layout(state, ot::ones({16, 16}, "ocl"), ot::ones({16}, "ocl"));
+}
+BENCHMARK(host_add_row);
+void host_add_transposed(benchmark::State& state) {
+  host_add_layout(state, ot::ones({16, 16}, "ocl").transpose(0, 1), ot::ones({16, 16}, "ocl"));
+}
+BENCHMARK(host_add_transposed);
+
+// With a number that was not there before: nothing of an earlier call is known.
+void host_add_unknown(benchmark::State& state, const ot::Tensor& a, const ot::Tensor& b) {
+  ot::Tensor c = ot::empty_like(a);
+  int n = 0;
+  for (auto _ : state) {
+    ot::add_out(c, a, b, 0.5 * ++n);
+    if (n % kFlushEvery == 0) ot::synchronize("ocl");
+  }
+  ot::synchronize("ocl");
+}
+void host_add_new(benchmark::State& state) {
+  host_add_unknown(state, ot::ones({kCount}, "ocl"), ot::ones({kCount}, "ocl"));
+}
+BENCHMARK(host_add_new);
+void host_add_new_row(benchmark::State& state) {
+  host_add_unknown(state, ot::ones({16, 16}, "ocl"), ot::ones({16}, "ocl"));
+}
+BENCHMARK(host_add_new_row);
+
 void host_add_functional(benchmark::State& state) {
   const ot::Tensor a = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
   const ot::Tensor b = ot::ones({kCount}, {ot::DType::Float32, "ocl"});

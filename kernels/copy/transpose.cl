@@ -2,6 +2,7 @@
 // source. A work-item takes a block of both dimensions, by transposes of 16 x 16 in registers.
 // Defines: TYPE, an integer type of 1, 2 or 4 bytes, because elements are only moved.
 #include "pointwise_params.h"
+#include "quotient.h"
 #include "transpose.h"
 
 #define BLOCK 64  // whole cache lines on both sides
@@ -23,7 +24,7 @@ ONE_ITEM __kernel void transpose(__global void *out_base, ulong out_offset, __gl
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset);
   long rest = get_global_id(2);
   for (int k = 2; k < p.rank; ++k) {
-    const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
+    const long next = QUOTIENT(ulong, rest, k), at = rest - next * p.sizes[k];
     rest = next;
     out += at * p.strides[0][k];
     in += at * p.strides[1][k];

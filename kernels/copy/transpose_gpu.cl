@@ -4,6 +4,7 @@
 // Defines: TYPE, an integer type of 1, 2, 4 or 8 bytes, because elements are only moved; BLOCK, elements of a
 // block's edge; ROWS, work-items along the other edge.
 #include "pointwise_params.h"
+#include "quotient.h"
 #include "types.h"
 
 __attribute__((reqd_work_group_size(BLOCK, ROWS, 1)))
@@ -17,7 +18,7 @@ __kernel void transpose_gpu(__global void *out_base, ulong out_offset, __global 
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset);
   long rest = get_group_id(2);
   EACH_AXIS(k, 2, p.rank, POINTWISE_RANK) {
-    const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
+    const long next = QUOTIENT(ulong, rest, k), at = rest - next * p.sizes[k];
     rest = next;
     out += at * p.strides[0][k];
     in += at * p.strides[1][k];

@@ -2,10 +2,11 @@
 // complex.h in a, b, c, s0 .. s2, all of them cplx. Operands of real types get a zero imaginary part; OUT
 // of a real type takes the result's real part.
 //   PART: f32 or f64, of the parts
-//   FLAT: the loop nest has one dimension; INDEX: uint, or ulong for 2^31 elements and more
+//   FLAT: the loop nest has one dimension; INDEX (GPUs): uint, or ulong for 2^31 elements and more
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
 #include "complex.h"
+#include "quotient.h"
 #include "range.h"
 
 #ifdef TEST
@@ -37,19 +38,22 @@ INLINE cplx formula(cplx a, cplx b, cplx c, cplx s0, cplx s1, cplx s2) {
   CSTORE(OUT, AT(OUT, out_base, out_offset), offset_out + (i) * p.strides[0][0],             \
          formula(GET_A(i), GET_B(i), GET_C(i), NUMBER(4), NUMBER(5), NUMBER(6)));
 #if CPU_STYLE
+#define INDEX ulong
 #define EACH_OUTER_AXIS for (int k = 1; k < p.rank; ++k)
 #else
 #define EACH_OUTER_AXIS EACH_AXIS(k, 1, p.rank, POINTWISE_RANK)
 #endif
-#define WALK(row)                                                                            \
-  long rest = (row), offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0;               \
-  EACH_OUTER_AXIS {                                                                          \
-    const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];                      \
-    rest = next;                                                                             \
-    offset_out += at * p.strides[0][k];                                                      \
-    offset_a += at * p.strides[1][k];                                                        \
-    offset_b += at * p.strides[2][k];                                                        \
-    offset_c += at * p.strides[3][k];                                                        \
+#define WALK(row)                                                \
+  INDEX rest = (row);                                            \
+  long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0; \
+  EACH_OUTER_AXIS {                                              \
+    const INDEX next = QUOTIENT(INDEX, rest, k);                 \
+    const long at = rest - next * (INDEX)p.sizes[k];             \
+    rest = next;                                                 \
+    offset_out += at * p.strides[0][k];                          \
+    offset_a += at * p.strides[1][k];                            \
+    offset_b += at * p.strides[2][k];                            \
+    offset_c += at * p.strides[3][k];                            \
   }
 
 GROUP __kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
@@ -64,10 +68,10 @@ GROUP __kernel void pointwise(__global void *out_base, ulong out_offset, __globa
     for (long i = i0; i < i1; ++i) { APPLY(i) }
   }
 #else
-  const INDEX item = get_global_id(0), length = p.sizes[0];
+  const INDEX item = get_global_id(0);
   if (get_global_id(0) >= (ulong)(p.sizes[0] * p.rows)) return;
-  const INDEX row = FLAT ? 0 : item / length;
-  const long i = item - row * length;
+  const INDEX row = FLAT ? 0 : QUOTIENT(INDEX, item, 0);
+  const long i = item - row * (INDEX)p.sizes[0];
   WALK(row)
   APPLY(i)
 #endif

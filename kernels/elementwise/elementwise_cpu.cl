@@ -6,6 +6,7 @@
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 #include "float8.h"
+#include "quotient.h"
 
 // How operand X (index k) is read at position i of the inner dimension: vector and scalar form.
 #define GET16_0(X, p, i, s) ((T16)(TO(COMPUTE, LOAD(X, p, 0))))
@@ -86,7 +87,7 @@ ONE_ITEM __kernel void pointwise(__global void *m0, __global const void *m1, __g
   for (long r = r0; r < r1; ++r) {
     long rest = r, offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
     ROLLED for (int k = 1; k < p.rank; ++k) {
-      const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
+      const long next = QUOTIENT(ulong, rest, k), at = rest - next * p.sizes[k];
       rest = next;
       offset_out += at * p.strides[0][k];
       offset_a += at * p.strides[1][k];

@@ -8,6 +8,7 @@
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 #include "float8.h"
+#include "quotient.h"
 
 // Loads operand X at element i of the run, or at an offset of its own.
 #define GET_0(X, p, i) TO(COMPUTE, LOAD(X, p, 0))
@@ -55,17 +56,17 @@
 #endif
 #define ALL_POINTERS PTR_A PTR_B PTR_C PTR_D
 // Moves all pointers to a line of the loop nest, one of all dimensions but the inner one.
-#define MOVE_TO_LINE(line)                              \
-  INDEX rest = line;                                    \
-  EACH_AXIS(k, 1, p.rank, POINTWISE_RANK) {             \
-    const INDEX size = p.sizes[k], next = rest / size;  \
-    const long at = rest - next * size;                 \
-    rest = next;                                        \
-    out += at * p.strides[0][k];                        \
-    MOVE(KIND_A, pa, at * p.strides[1][k])              \
-    MOVE(KIND_B, pb, at * p.strides[2][k])              \
-    MOVE(KIND_C, pc, at * p.strides[3][k])              \
-    MOVE(KIND_D, pd, at * p.strides[4][k])              \
+#define MOVE_TO_LINE(line)                           \
+  INDEX rest = line;                                 \
+  EACH_AXIS(k, 1, p.rank, POINTWISE_RANK) {          \
+    const INDEX next = QUOTIENT(INDEX, rest, k);     \
+    const long at = rest - next * (INDEX)p.sizes[k]; \
+    rest = next;                                     \
+    out += at * p.strides[0][k];                     \
+    MOVE(KIND_A, pa, at * p.strides[1][k])           \
+    MOVE(KIND_B, pb, at * p.strides[2][k])           \
+    MOVE(KIND_C, pc, at * p.strides[3][k])           \
+    MOVE(KIND_D, pd, at * p.strides[4][k])           \
   }
 #define PARAMETERS                                                                                     \
   const T s0 = FROM_BITS(COMPUTE, p.numbers[4]), s1 = FROM_BITS(COMPUTE, p.numbers[5]);                \
@@ -83,9 +84,9 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
 #ifdef FLAT
   const INDEX i = (INDEX)get_global_id(0) * VEC;
 #else
-  const INDEX parts = n / VEC, line = (INDEX)get_global_id(0) / parts;
+  const INDEX line = QUOTIENT(INDEX, (INDEX)get_global_id(0), 0);
   if (line >= (INDEX)p.rows) return;
-  const INDEX i = ((INDEX)get_global_id(0) - line * parts) * VEC;
+  const INDEX i = ((INDEX)get_global_id(0) - line * (INDEX)p.parts) * VEC;
   MOVE_TO_LINE(line)
 #endif
   if (i + VEC <= n) {
@@ -109,9 +110,9 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   const INDEX step = get_local_size(0);
 #ifdef LINES
   // The line is found once for all of them.
-  const INDEX parts = (n + 4 * step - 1) / (4 * step), line = (INDEX)get_group_id(0) / parts;
+  const INDEX line = QUOTIENT(INDEX, (INDEX)get_group_id(0), 0);
   if (line >= (INDEX)p.rows) return;
-  const INDEX i = ((INDEX)get_group_id(0) - line * parts) * step * 4 + get_local_id(0);
+  const INDEX i = ((INDEX)get_group_id(0) - line * (INDEX)p.parts) * step * 4 + get_local_id(0);
   MOVE_TO_LINE(line)
 #else
   const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);
@@ -134,8 +135,8 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
   if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
   EACH_AXIS(k, 0, p.rank, POINTWISE_RANK) {
-    const INDEX size = p.sizes[k], next = rest / size;
-    const long at = rest - next * size;
+    const INDEX next = QUOTIENT(INDEX, rest, k);
+    const long at = rest - next * (INDEX)p.sizes[k];
     rest = next;
     offset_out += at * p.strides[0][k];
     offset_a += at * p.strides[1][k];

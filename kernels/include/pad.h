@@ -6,15 +6,14 @@
 #include "types.h"
 #include "range.h"
 #include "pad_params.h"
+#include "quotient.h"
 
 #if NARROW
-typedef uint count;
 typedef int place;
-#define QUOTIENT(n, d) ((mul_hi(n, p.multiplier[d]) + (n)) >> p.shift[d])
+#define INDEX uint
 #else
-typedef ulong count;
 typedef long place;
-#define QUOTIENT(n, d) ((n) / (ulong)p.steps[d])
+#define INDEX ulong
 #endif
 #if UNIT
 #define TO_STEP 1
@@ -26,10 +25,10 @@ typedef long place;
 
 // Where piece i is along each dimension.
 INLINE void split(const PadParams p, long i, place *at) {
-  count rest = (count)i;
+  INDEX rest = (INDEX)i;
   UNROLL for (int d = 0; d < RANK - 1; ++d) {
-    const count next = QUOTIENT(rest, d);
-    at[d] = (place)(rest - next * (count)p.steps[d]);
+    const INDEX next = QUOTIENT(INDEX, rest, d);
+    at[d] = (place)(rest - next * (INDEX)p.steps[d]);
     rest = next;
   }
   at[RANK - 1] = (place)rest;

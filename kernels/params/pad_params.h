@@ -13,7 +13,7 @@ typedef struct {
   tk_i64 begin[PAD_RANK];            // from here on to `end`, what is written is one element that is read:
   tk_i64 end[PAD_RANK];              // the one that is as far from its first as padding shifts it
   tk_i64 to[PAD_RANK], from[PAD_RANK];  // strides of the tensors that are written and read, in elements
-  tk_u32 multiplier[PAD_RANK];       // n / steps = (n * multiplier / 2^32 + n) >> shift, for n < 2^31
-  tk_u32 shift[PAD_RANK];
+  tk_u64 multipliers[PAD_RANK];      // for division by `steps` (quotient.h)
+  tk_u32 shifts[PAD_RANK];
 } PadParams;
 #endif

@@ -1,8 +1,7 @@
 // The rules of call_plan.h: ATen's, where ATen has one.
 #include "call_plan.h"
 
-#include <cstdlib>
-
+#include "iteration.h"
 #include "promotion.h"
 
 namespace ocltensor {
@@ -10,24 +9,6 @@ namespace {
 
 std::span<const int64_t> sizes_of(const tb_tensor& t) { return {t.sizes, t.ndim}; }
 std::span<const int64_t> strides_of(const tb_tensor& t) { return {t.strides, t.ndim}; }
-
-// True if the elements fill their extent, each position once.
-bool is_dense(const tb_tensor& t) {
-  struct Step {
-    int64_t stride, size;
-  } steps[TB_MAX_RANK];
-  if (is_contiguous(sizes_of(t), strides_of(t))) return true;
-  size_t count = 0;
-  for (uint32_t i = 0; i < t.ndim; ++i)
-    if (t.sizes[i] > 1) steps[count++] = {std::abs(t.strides[i]), t.sizes[i]};
-  std::sort(steps, steps + count, [](Step a, Step b) { return a.stride < b.stride; });
-  int64_t expected = 1;
-  for (size_t i = 0; i < count; ++i) {
-    if (steps[i].stride != expected) return false;
-    expected *= steps[i].size;
-  }
-  return true;
-}
 
 bool same_places(const tb_tensor& a, const tb_tensor& b) {
   if (a.address != b.address || !same(sizes_of(a), sizes_of(b))) return false;
@@ -88,7 +69,9 @@ Overlap overlap(const tb_tensor& a, const tb_tensor& b) {
     if (ta == tb) return Overlap::Same;
     if (size_of(ta) == size_of(tb)) return Overlap::Maybe;
   }
-  return is_dense(a) && is_dense(b) ? Overlap::Partial : Overlap::Maybe;
+  return is_dense({sizes_of(a), strides_of(a)}) && is_dense({sizes_of(b), strides_of(b)})
+             ? Overlap::Partial
+             : Overlap::Maybe;
 }
 
 void check_output_type(const Operator& op, const tb_tensor& out, TensorSpec& spec) {

@@ -25,23 +25,6 @@ bool mergeable(const IterationSpace& space, size_t inner, std::span<const Dims> 
   return true;
 }
 
-// Row-major without gaps in some order of the dimensions.
-bool is_dense(const Strided& t) {
-  Dims order;  // by stride, smallest first
-  for (size_t d = 0; d < t.sizes.size(); ++d) {
-    if (t.sizes[d] < 2) continue;
-    size_t at = order.size();
-    while (at > 0 && t.strides[static_cast<size_t>(order[at - 1])] > t.strides[d]) --at;
-    order.insert(at, static_cast<int64_t>(d));
-  }
-  int64_t expected = 1;
-  for (const int64_t d : order) {
-    if (t.strides[static_cast<size_t>(d)] != expected) return false;
-    expected *= t.sizes[static_cast<size_t>(d)];
-  }
-  return true;
-}
-
 // Channels innermost, as ATen's is_channels_last_contiguous; dimensions of size 1 do not matter.
 bool is_channels_last(const Strided& t) {
   if (t.sizes.size() != 4 && t.sizes.size() != 5) return false;
@@ -85,6 +68,33 @@ Dims channels_last_strides(std::span<const int64_t> sizes) {
   return strides;
 }
 
+bool is_dense(const Strided& t) {
+  if (is_contiguous(t.sizes, t.strides)) return true;
+  Dims order;  // by stride, smallest first
+  const auto step = [&](int64_t d) { return std::abs(t.strides[static_cast<size_t>(d)]); };
+  for (size_t d = 0; d < t.sizes.size(); ++d) {
+    if (t.sizes[d] < 2) continue;
+    size_t at = order.size();
+    while (at > 0 && step(order[at - 1]) > step(static_cast<int64_t>(d))) --at;
+    order.insert(at, static_cast<int64_t>(d));
+  }
+  int64_t expected = 1;
+  for (const int64_t d : order) {
+    if (step(d) != expected) return false;
+    expected *= t.sizes[static_cast<size_t>(d)];
+  }
+  return true;
+}
+
+bool is_flat(std::span<const Strided> tensors) {
+  const Strided& first = tensors.front();
+  if (!is_contiguous(first.sizes, first.strides)) return false;
+  return std::ranges::all_of(tensors.subspan(1), [&](const Strided& t) {
+    return same(t.sizes, first.sizes) &&
+           (same(t.strides, first.strides) || is_contiguous(t.sizes, t.strides));
+  });
+}
+
 Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided> operands) {
   bool same_shape = true;
   bool contiguous = true;
@@ -98,7 +108,7 @@ Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided
     return channels_last_strides(sizes);
   const auto& first = operands.front();
   if (same_shape && std::all_of(operands.begin(), operands.end(), [&](const Strided& t) {
-        return is_dense(t) && same(t.strides, first.strides);
+        return is_dense(t) && same(t.strides, first.strides) && extent(t.sizes, t.strides).low == 0;
       }))
     return Dims(first.strides);
 

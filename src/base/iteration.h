@@ -9,6 +9,16 @@
 
 namespace ocltensor {
 
+struct Strided {
+  std::span<const int64_t> sizes, strides;
+};
+// Whether the elements fill their extent, each position once, in whatever order and direction the
+// dimensions lie.
+bool is_dense(const Strided& tensor);
+// Whether the tensors are contiguous and of one shape: one loop goes through all of them, and no
+// dimension has to be looked at.
+bool is_flat(std::span<const Strided> tensors);
+
 // Dimension 0 is the innermost (fastest) one. strides[k] belongs to operand k, in elements.
 struct IterationSpace {
   Dims sizes;
@@ -54,9 +64,6 @@ void for_each_part(const IterationSpace& space, size_t most, Run&& run) {
 // with different strides in two dimensions decides their order (aten/src/ATen/TensorIterator.cpp:
 // compute_fast_setup_type, reorder_dimensions). Empty: contiguous. `operands` are shapes and
 // strides before broadcasting.
-struct Strided {
-  std::span<const int64_t> sizes, strides;
-};
 Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided> operands);
 // Dense strides of 4 or 5 dimensions with the channels innermost.
 Dims channels_last_strides(std::span<const int64_t> sizes);

@@ -35,6 +35,8 @@ std::optional<Foreach> derive(const Operator& op) {
   f.pointwise = pointwise_name(std::string_view(op.name).substr(kPrefix.size()), function);
   if (f.pointwise == nullptr)
     fail(TB_E_INTERNAL, "{}: there is no pointwise operator for it", op.name);
+  for (const PointwiseRow& row : pointwise_rows())
+    if (row.name == f.pointwise) f.row = &row;
   for (const Argument& argument : op.schema.inputs) {
     if (argument.type == ArgType::TensorList)
       f.lists.push_back(argument.arg.value());

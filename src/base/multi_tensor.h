@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "operators.h"
+#include "pointwise.h"
 
 namespace ocltensor {
 
@@ -13,6 +13,7 @@ namespace ocltensor {
 // operand. Its parameter s0 is the number if that is no operand, else alpha, else 1.
 struct Foreach {
   const char* pointwise;      // "add.out"
+  const PointwiseRow* row;    // of the same name; nullptr if it has none
   std::vector<Arg> lists;     // arguments that are lists of tensors, 1 to 3
   std::optional<Arg> number;  // a number, a list of them, or a tensor of one element
   bool number_is_operand = false;

@@ -127,6 +127,38 @@ TEST(Iteration, VisitsEveryElementOnce) {
   }
 }
 
+TEST(Layouts, DenseOnesFillTheirExtent) {
+  const auto dense = [](const Dims& sizes, const Dims& strides) {
+    return is_dense({sizes, strides});
+  };
+  EXPECT_TRUE(dense({}, {}));
+  EXPECT_TRUE(dense({2, 3, 4}, {12, 4, 1}));
+  EXPECT_TRUE(dense({2, 3, 4}, {3, 1, 6}));
+  EXPECT_TRUE(dense({2, 1, 4}, {4, 77, 1}));
+  EXPECT_TRUE(dense({2, 3}, {-3, 1}));
+  EXPECT_TRUE(dense({0, 3}, {7, 5}));
+  EXPECT_FALSE(dense({2, 3}, {4, 1}));
+  EXPECT_FALSE(dense({2, 3}, {0, 1}));
+  EXPECT_FALSE(dense({2, 2}, {1, 1}));
+  EXPECT_FALSE(dense({4}, {2}));
+}
+
+TEST(Layouts, FlatOnesAreContiguousAndOfOneShape) {
+  const Dims sizes{2, 3}, strides{3, 1}, transposed{1, 2}, other{3, 2}, others{2, 1};
+  const auto flat = [](std::initializer_list<Strided> list) { return is_flat(std::vector(list)); };
+  EXPECT_TRUE(flat({{sizes, strides}, {sizes, strides}}));
+  EXPECT_FALSE(flat({{sizes, strides}, {sizes, transposed}}));
+  EXPECT_FALSE(flat({{sizes, transposed}, {sizes, transposed}}));
+  EXPECT_FALSE(flat({{sizes, strides}, {other, others}}));
+  EXPECT_FALSE(flat({{sizes, strides}, {Dims{3}, Dims{1}}}));
+}
+
+TEST(Layouts, NegativeStridesAreNotThoseOfNewResults) {
+  const Dims sizes{2, 3}, strides{-1, 2};
+  const Strided flipped{sizes, strides};
+  EXPECT_EQ(elementwise_strides(sizes, std::vector{flipped, flipped}), (Dims{1, 2}));
+}
+
 TEST(Iteration, ScalarsAndEmpty) {
   EXPECT_EQ(make_iteration(Dims{}, std::vector<Dims>{{}}).numel, 1);
   EXPECT_EQ(make_iteration(Dims{3, 0}, std::vector<Dims>{{1, 1}}).numel, 0);

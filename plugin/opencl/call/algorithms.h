@@ -154,8 +154,8 @@ class AlgorithmList {
     check(reason == nullptr, "{} does not take this problem: {}", entry.id, reason);
     run_plan(call, problem, entry, plan, 0);
   }
-  // For a run that the list was not asked for.
-  void count(const Entry& entry) { family_.count(entry); }
+  // For a run that the list was not asked for, of one of its algorithms.
+  void count(const Algorithm& algorithm) { family_.count(algorithm); }
   const AlgorithmFamily& family() const { return family_; }
 
  private:

@@ -1,11 +1,11 @@
 // _ocl_pad and its gradient: padding by reflection and replication, in one launch over tensors of
 // any strides.
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/quotient.h"
 #include "copy.h"
 #include "kernels/copy.h"
 #include "pad_params.h"
@@ -86,14 +86,6 @@ void set_range(PadParams& p, size_t d, const Axis& axis, bool backward, bool ref
   p.end[d] = std::max(begin, end);
 }
 
-// n / divisor = (n * multiplier / 2^32 + n) >> shift for n < 2^31 (Granlund and Montgomery,
-// Division by Invariant Integers using Multiplication, figure 4.1).
-void set_divisor(PadParams& p, size_t d, uint64_t divisor) {
-  const int shift = std::bit_width(divisor - 1);
-  p.shift[d] = static_cast<uint32_t>(shift);
-  p.multiplier[d] = static_cast<uint32_t>((((1ULL << shift) - divisor) << 32) / divisor + 1);
-}
-
 PadParams params_for(const OpCall& call, const Nest& nest, int64_t elements, bool backward,
                      bool reflects) {
   PadParams p{};
@@ -131,8 +123,8 @@ void launch_pad(const OpCall& call, TensorView target, TensorView source, int64_
   const int64_t elements = target.numel();
   PadParams p = params_for(call, nest, elements, backward, reflects);
   const bool narrow = is_narrow(nest, elements);
-  for (size_t d = 0; narrow && d < nest.axes.size(); ++d)
-    set_divisor(p, d, static_cast<uint64_t>(p.steps[d]));
+  set_quotients(std::span(p.steps).first(nest.axes.size()),
+                narrow ? IndexWidth::Bits32 : IndexWidth::Bits64, p.multipliers, p.shifts);
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   Defines d;

@@ -1,6 +1,7 @@
 // Copies that swap dimensions, by blocks: on CPU drivers in registers, on GPUs in local memory.
 #include "base/iteration.h"
 #include "call/divide_up.h"
+#include "call/quotient.h"
 #include "copy.h"
 #include "kernels/copy.h"
 #include "pointwise_params.h"
@@ -43,6 +44,7 @@ Planned<PointwiseParams> plan_blocks(const Problem& copy, int64_t shortest) {
     p.strides[0][i] = out[i];
     p.strides[1][i] = in[i];
   }
+  set_quotients(nest.sizes, IndexWidth::Bits64, p.multipliers, p.shifts);
   return p;
 }
 

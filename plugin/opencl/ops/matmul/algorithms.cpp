@@ -144,9 +144,8 @@ Defines defines_of(const Problem& p, bool of_accumulator) {
   d.type(define::RESULT, types.result).type(define::SELF_TYPE, types.self);
   if (p.end.scales) d.type(define::SCALE_TYPE, p.end.scales->type);
   if (p.end.formula != nullptr) {
-    const DType compute = compute_type(types.of_sums());
-    elementwise::define_formula(d, *p.end.formula, compute, types.result);
-    d.set(define::UNSIGNED, false);
+    elementwise::define_formula(d, *p.end.formula, types.result);
+    d.type(define::COMPUTE, compute_type(types.of_sums())).set(define::UNSIGNED, false);
     if (!of_accumulator) d.set(define::FLOATING, true);
   }
   return d;

@@ -26,30 +26,22 @@ DType type_of(const OpCall& call, TensorViews list) {
   return type;
 }
 
-const elementwise::Formula& formula_of(const OpCall& call, const char* pointwise, DType compute) {
-  for (const PointwiseRow& row : pointwise_rows())
-    if (row.name == std::string_view(pointwise))
-      if (const elementwise::Formula* formula = pointwise::find_formula(row, compute))
-        return *formula;
-  unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula", call.name());
+const elementwise::Formula& formula_of(const OpCall& call, const Foreach& f, DType compute) {
+  const elementwise::Formula* const formula =
+      f.row == nullptr ? nullptr : pointwise::find_formula(*f.row, compute);
+  if (formula == nullptr) unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula", call.name());
+  return *formula;
 }
 
 void set_formula(const OpCall& call, Defines& d, const elementwise::Formula& formula, DType compute,
                  bool number_in, bool alpha, size_t lists) {
-  d.set(define::EXPRESSION, formula.text)
-      .set(define::MAXIMUM, "FLT_MAX")
-      .set(define::UNSIGNED, compute == DType::UInt8);
-  d.set(define::LISTS, static_cast<int64_t>(lists))
+  elementwise::define_formula(d, formula, compute);
+  d.set(define::UNSIGNED, compute == DType::UInt8)
+      .set(define::LISTS, static_cast<int64_t>(lists))
       .set(define::NUMBER_IN, number_in)
       .set(define::ALPHA, alpha);
-  if (formula.form == elementwise::FormulaForm::Special) d.set(define::SPECIAL, 1);
-  if (by_style(call, false, true)) return;  // kernels of GPUs work on single elements in any case
-  if (compute == DType::Float32) d.set(define::FAST_EXP, 1);
-  if (formula.form == elementwise::FormulaForm::Lanes ||
-      formula.form == elementwise::FormulaForm::Special)
-    d.set(define::LANES, 1);
-  if (formula.form == elementwise::FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
-    d.set(define::LANES_IF_LARGE, 1);
+  // Kernels of GPUs work on single elements in any case.
+  if (is_cpu_style(call)) elementwise::define_rows(call.caps(), d, formula, compute);
 }
 
 // The number for tensor `t`: from a list, the same for all, or 1 where a tensor holds it.
@@ -69,8 +61,8 @@ void foreach_op(OpCall& call) {
   const DType type = type_of(call, lists[0]);
   const DType compute = compute_type(type);
   Defines d;
-  set_formula(call, d, formula_of(call, f.pointwise, compute), compute, f.number_is_operand,
-              f.has_alpha, lists.size());
+  set_formula(call, d, formula_of(call, f, compute), compute, f.number_is_operand, f.has_alpha,
+              lists.size());
   d.type(define::OUT, type);
   for (size_t k = 0; k < lists.size(); ++k) d.type(kTypes[k], type);
   TensorLists tensors(call, compute, 1 + lists.size(), lists[0].size());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/iteration.h"
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "disjoint.h"
@@ -14,22 +15,6 @@ namespace {
 
 constexpr uint64_t kAbsent = 0;
 constexpr int kBufferShift = 56;
-
-// Whether the tensor has neither gaps nor overlap, in whatever order its dimensions lie.
-bool is_dense(TensorView tensor) {
-  if (tensor.is_contiguous()) return true;
-  std::array<std::pair<int64_t, int64_t>, TB_MAX_RANK> dims;  // stride, size
-  size_t rank = 0;
-  for (size_t d = 0; d < tensor.sizes().size(); ++d)
-    if (tensor.sizes()[d] != 1) dims[rank++] = {tensor.strides()[d], tensor.sizes()[d]};
-  std::sort(dims.begin(), dims.begin() + rank);
-  int64_t expected = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    if (dims[d].first != expected) return false;
-    expected *= dims[d].second;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -65,7 +50,7 @@ bool TensorLists::go_together(std::span<const Member> members) {
   if (apply([](const Member& m) { return m.contiguous; })) return true;
   const TensorView first = members[0].role.tensor;
   return apply([&](const Member& m) { return same(m.role.tensor.strides(), first.strides()); }) &&
-         is_dense(first);
+         is_dense({first.sizes(), first.strides()});
 }
 
 uint64_t TensorLists::bits(Scalar value) const {

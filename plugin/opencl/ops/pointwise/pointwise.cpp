@@ -8,11 +8,10 @@
 #include <deque>
 #include <unordered_map>
 
-#include "base/iteration.h"
 #include "base/pointwise.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/complex.h"
-#include "repeated.h"
+#include "plans.h"
 #include "zero_divisor.h"
 
 namespace ocltensor::opencl::pointwise {
@@ -136,16 +135,16 @@ bool lacks_any(const OpCall& call, const PointwiseCall& resolved) {
   return any;
 }
 
-void pointwise(OpCall& call) {
-  if (run_repeated(call)) return;
-  const PointwiseCall resolved = resolve_pointwise(call.args());
+// The formula that computes the call; declines it if there is none. `soft`: types are missing on
+// the device.
+const elementwise::Formula& choose_formula(const OpCall& call, const PointwiseCall& resolved,
+                                           bool soft) {
   const elementwise::Formula* formula = find_power(resolved);
   if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
   if (formula == nullptr && is_complex(resolved.compute))
     unsupported(TB_REASON_DTYPE, "{} has no formula for complex numbers", resolved.row->name);
   if (formula == nullptr)
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
-  const bool soft = lacks_any(call, resolved);
   if (soft && call.lacks(resolved.compute)) formula = find_float64_bits(resolved.row->name);
   if (formula == nullptr) call.need(DType::Float64);
   if (soft && (is_complex(resolved.compute) || is_complex(call.out(0).dtype())))
@@ -154,61 +153,98 @@ void pointwise(OpCall& call) {
   static const elementwise::Formula* const next_after = find_exact("nextafter.out");
   if (resolved.result != resolved.compute && formula == next_after)
     formula = find_exact(fmt::format("nextafter.out@{}", name(resolved.result)));
+  return *formula;
+}
 
+// The operands in place, for as long as the call.
+struct Operands {
   std::array<std::optional<TensorView>, kMaxOperands> tensors;
   std::array<elementwise::ElementwiseInput, kMaxOperands> inputs;
-  Dims shape;
-  for (int k = 0; k < resolved.operand_count; ++k) {
-    const auto& operand = resolved.operands[k];
-    inputs[k].is_condition = operand.is_condition;
-    if (operand.is_number) {
-      inputs[k].value = operand.value;
-      continue;
+  std::array<int8_t, kMaxOperands> arguments{-1, -1, -1, -1};  // of those that are tensors
+  Dims shape;                                                  // the common one
+
+  Operands(const OpCall& call, const PointwiseCall& resolved) {
+    for (size_t k = 0; k < static_cast<size_t>(resolved.operand_count); ++k) {
+      const auto& operand = resolved.operands[k];
+      inputs[k].is_condition = operand.is_condition;
+      if (operand.is_number) {
+        inputs[k].value = operand.value;
+        continue;
+      }
+      arguments[k] = call.op().schema.positions[static_cast<size_t>(operand.argument)];
+      tensors[k] = call.args().tensor(operand.argument);
+      inputs[k].tensor = &*tensors[k];
+      check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1,
+            "{}: the condition must be bool, got {}", call.name(), name(tensors[k]->dtype()));
+      check(!is_complex(tensors[k]->dtype()) || is_complex(resolved.compute),
+            "{}: a complex operand cannot be converted to {}", call.name(), name(resolved.result));
+      const auto sizes = tensors[k]->sizes();
+      if (!same(shape, sizes)) shape = shape.empty() ? Dims(sizes) : broadcast(shape, sizes);
     }
-    tensors[k] = call.args().tensor(operand.argument);
-    inputs[k].tensor = &*tensors[k];
-    check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1,
-          "{}: the condition must be bool, got {}", call.name(), name(tensors[k]->dtype()));
-    check(!is_complex(tensors[k]->dtype()) || is_complex(resolved.compute),
-          "{}: a complex operand cannot be converted to {}", call.name(), name(resolved.result));
-    shape = broadcast(shape, tensors[k]->sizes());
   }
+  Operands(const Operands&) = delete;  // `inputs` point to `tensors`
+};
+
+void check_output(const OpCall& call, const PointwiseCall& resolved, const Dims& shape) {
   const TensorView out = call.out(0);
-  check(Dims(out.sizes()) == shape, "{}: the output has shape {}, expected {}", call.name(),
+  check(same(out.sizes(), shape), "{}: the output has shape {}, expected {}", call.name(),
         to_string(out.sizes()), to_string(shape));
   check(can_cast(resolved.result, out.dtype()), "{}: a result of type {} cannot be cast to {}",
         call.name(), name(resolved.result), name(out.dtype()));
+}
+
+void check_numbers(const OpCall& call, const PointwiseCall& resolved, bool divides) {
   if (resolved.rule == TypeRule::MaskedFill)
     for (int k = 0; k < resolved.parameter_count; ++k)
       check_fits(resolved.parameters[static_cast<size_t>(k)], resolved.result);
-  const bool divides = resolved.rule == TypeRule::Quotient && is_integral(resolved.compute, true);
   check(!divides || !resolved.operands[1].is_number || resolved.operands[1].value.as_double() != 0,
         "ZeroDivisionError: {} divides integers by zero", call.name());
+}
+
+// A call that was not there before: it is resolved, and its plan kept, unless there is more to it
+// than a plan.
+void run_new(const OpCall& call, const PlanKey& key) {
+  const PointwiseCall resolved = resolve_pointwise(call.args());
+  const bool soft = lacks_any(call, resolved);
+  const elementwise::Formula& formula = choose_formula(call, resolved, soft);
+  const Operands operands(call, resolved);
+  check_output(call, resolved, operands.shape);
+  const bool divides = resolved.rule == TypeRule::Quotient && is_integral(resolved.compute, true);
+  check_numbers(call, resolved, divides);
   call.accept();
-  if (divides && tensors[1]) report_zero_divisor(call, *tensors[1]);
-  elementwise::FlatWork made;
+  if (divides && operands.tensors[1]) report_zero_divisor(call, *operands.tensors[1]);
+  const TensorView out = call.out(0);
   const elementwise::ElementwiseLaunch what{
-      formula,
+      &formula,
       resolved.compute,
       resolved.result,
       resolved.rule == TypeRule::Compare,
-      std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
-      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count)),
-      &made};
+      std::span(operands.inputs).first(static_cast<size_t>(resolved.operand_count)),
+      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))};
   if (soft) return launch_without_float64(call, out, what);
+  if (out.numel() == 0) return;
   // A bool is 0 or 1 before it is converted: true + true is 1, also as an integer.
   const bool truth = resolved.result == DType::Bool && out.dtype() != DType::Bool && !what.test;
   if (!truth && (!is_complex(out.dtype()) || is_complex(resolved.compute))) {
-    elementwise::launch_elementwise(call, out, what);
-    if (!divides) remember(call, what);
+    PlannedCall planned{elementwise::make_plan(out, what), operands.arguments};
+    elementwise::run_plan(call, planned.plan, elementwise::addresses_of(out, what.inputs), out);
+    if (!divides) keep_plan(key, std::move(planned));
     return;
   }
   // So are real results for a complex output.
   const Scratch memory =
       call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));
-  const LocalTensor result(memory.address(), resolved.result, shape);
+  const LocalTensor result(memory.address(), resolved.result, operands.shape);
   elementwise::launch_elementwise(call, result, what);
   copy_tensor(call, out, result);
+}
+
+void pointwise(OpCall& call) {
+  const PlanKey key(call);
+  PlannedCall* const planned = find_plan(key);
+  if (planned == nullptr) return run_new(call, key);
+  call.accept();
+  repeat(call, key, *planned);
 }
 
 }  // namespace
