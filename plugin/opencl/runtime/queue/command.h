@@ -33,13 +33,27 @@ struct Transfer {
   uint32_t pattern_bytes = 0;
 };
 
+// What messages and traces call a transfer.
+struct TransferTexts {
+  const char* call;
+  const char* category;
+  const char* name;
+};
+inline constexpr std::array<TransferTexts, 3> kTransferTexts{
+    {{"clEnqueueWriteBuffer", "copy", "copy to device"},
+     {"clEnqueueCopyBuffer", "copy", "copy on device"},
+     {"clEnqueueFillBuffer", "fill", "fill"}}};
+constexpr const TransferTexts& texts_of(Transfer::Kind kind) {
+  return kTransferTexts[static_cast<size_t>(kind)];
+}
+
 struct Command {
   Kernel* kernel;  // null: the command is the transfer
   Range range;
   ArgumentChanges changes;  // since the kernel's last launch
   Transfer transfer;
   std::optional<profiler::DeviceWork> work;  // while the profiler is on
-  bool is_unbuilt = false;                   // its kernel was pending when it was made
+  bool waits = false;                        // for its kernel, which was pending when it was made
 };
 
 }  // namespace ocltensor::opencl
