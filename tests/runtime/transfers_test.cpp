@@ -1,8 +1,10 @@
 // The order of large copies, which go in pieces, among launches: on one stream, on two, and between
-// two devices.
+// two devices; and waits for events of another device.
 #include <gtest/gtest.h>
 #include <ocltensor/ocltensor.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace ot = ocltensor;
@@ -123,6 +125,43 @@ TEST_F(TwoDevices, CopiesBetweenThemKeepTheOrderOfBoth) {
       expect(x, round, 2, 26);
       expect(y, round, 2, 27);
     }
+  }
+}
+
+// The host goes on where there is a launch thread, which then has the wait among its commands.
+TEST_F(TwoDevices, AStreamWaitsForAnEventOfTheOther) {
+  const ot::Device here("ocl", 0), there("ocl", 1);
+  const ot::Stream waiting = ot::Stream::create(there);
+  const ot::StreamGuard guard(waiting);
+  const char* const thread = std::getenv("OCLTENSOR_LAUNCH_THREAD");
+  const bool host_waits = thread != nullptr && std::string_view(thread) == "0";
+  ot::Tensor x = on(here), y = on(there);
+  x.copy_(numbers(1));
+  const auto work = [&] {
+    for (int i = 0; i < 20; ++i) x = ot::tanh(x);
+  };
+  work();
+  ot::add_(y, 1);
+  ot::synchronize(here);
+  for (int round = 0; round < 6; ++round) {
+    const ot::Event done(here);
+    ot::fill_out(y, y, 0);
+    waiting.synchronize();
+    work();
+    done.record();
+    ASSERT_FALSE(done.query()) << "the work is too short for this test";
+    waiting.wait(done);
+    EXPECT_EQ(done.query(), host_waits);
+    switch (round % 3) {  // a launch, a fill, a copy from the host: each of them comes behind
+      case 0: ot::add_(y, 1); break;
+      case 1: ot::fill_out(y, y, 1); break;
+      default: y.copy_(ot::ones({kCount}, {ot::DType::Float32, "cpu"}));
+    }
+    const ot::Event behind(there);
+    behind.record();
+    behind.synchronize();
+    EXPECT_TRUE(done.query()) << round;
+    for (const float v : y.to_vector<float>()) ASSERT_EQ(v, 1);
   }
 }
 

@@ -1,10 +1,11 @@
-// A command of a stream before it is submitted to the driver: a launch, or a transfer that the
-// caller does not wait for.
+// A command of a stream before it is submitted to the driver: a launch, a transfer that the caller
+// does not wait for, or a wait for work of another context.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "runtime/driver/opencl.h"
@@ -48,12 +49,13 @@ constexpr const TransferTexts& texts_of(Transfer::Kind kind) {
 }
 
 struct Command {
-  Kernel* kernel;  // null: the command is the transfer
+  Kernel* kernel;  // null: the command is the wait, if there is one, else the transfer
   Range range;
   ArgumentChanges changes;  // since the kernel's last launch
   Transfer transfer;
+  std::shared_ptr<cl::Event> awaited;        // of another context, whose queues know nothing of it
   std::optional<profiler::DeviceWork> work;  // while the profiler is on
-  bool waits = false;                        // for its kernel, which was pending when it was made
+  bool waits = false;  // for its kernel, which was pending when it was made, or for an event
 };
 
 }  // namespace ocltensor::opencl

@@ -97,6 +97,7 @@ void HeldQueue::tell_refusal() const {
 
 void CommandQueue::drop(Command& command) {
   if (command.waits) --waiting_;
+  command.awaited.reset();
   if (command.work) (void)driver_.event(*command.work);  // counts as lost
 }
 
@@ -122,12 +123,24 @@ cl_int CommandQueue::enqueue(Command& command, std::string& call) {
   cl_event* event = command.work ? driver_.event(*command.work) : nullptr;
   if (command.waits) [[unlikely]] {
     const Counted counted(waiting_);
+    if (const auto awaited = std::exchange(command.awaited, nullptr))
+      return wait_for(*awaited, call);
     if (command.kernel->is_pending()) command.kernel->make();
   }
   if (command.kernel == nullptr) return driver_.enqueue(command.transfer, event, call);
   const Kernel& kernel = *command.kernel;
   if (const cl_int code = kernel.apply(command.changes, call); code != CL_SUCCESS) return code;
   return driver_.enqueue(kernel.get(), kernel.name(), kernel.fitted(command.range), event, call);
+}
+
+// What was enqueued before runs meanwhile. The failure is the other device's: it is raised as such,
+// and costs this queue no more than the commands that depend on it.
+cl_int CommandQueue::wait_for(const cl::Event& awaited, std::string& call) {
+  if (const cl_int code = driver_.flush(call); code != CL_SUCCESS) return code;
+  const cl_int code = awaited.wait();
+  if (code != CL_SUCCESS)
+    raise_async(code, "clWaitForEvents", "work of another device before the event failed");
+  return CL_SUCCESS;
 }
 
 bool CommandQueue::passed(uint64_t ticket) {

@@ -30,7 +30,8 @@ class CommandQueue {
   bool has_launch_thread() const { return launch_thread_ != nullptr; }
   // Submits the commands that wait for the launch thread; refusals are raised later.
   void submit_all();
-  // The same, but waits for no program and no proof: false if some command does.
+  // The same, but waits neither for programs and proofs nor for other devices: false if some
+  // command does.
   bool try_submit_all();
   void stop_launch_thread();
 
@@ -41,7 +42,8 @@ class CommandQueue {
 
   uint64_t enqueued() { return driver_.progress().enqueued(); }
   bool is_over() { return driver_.progress().is_over(); }
-  // Never waits for a program or a proof: it may then be false for a ticket that has passed.
+  // Never waits for a program, a proof or another device: it may then be false for a ticket that
+  // has passed.
   bool passed(uint64_t ticket);
 
  private:
@@ -60,6 +62,7 @@ class CommandQueue {
   std::unique_lock<std::mutex> hold_launches();  // empty without a launch thread
   // CL_SUCCESS, or the driver's error, with a text in `call` for the message.
   cl_int enqueue(Command& command, std::string& call);
+  cl_int wait_for(const cl::Event& awaited, std::string& call);
   void submit(Command& command) noexcept;  // with the launch thread's lock
   void drop(Command& command);
   Refusal take_refusal();

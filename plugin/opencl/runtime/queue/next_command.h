@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -48,6 +49,16 @@ class NextCommand {
     if (queue_.driver_.is_traced())
       command.work = profiler::describe_command(category, name, bytes);
     command.waits = command.kernel != nullptr && command.kernel->is_pending();
+    issue(command);
+  }
+
+  // A wait: no command for the driver.
+  void issue_wait(cl::Event awaited) {
+    Command& command = *operator->();
+    command.work.reset();
+    command.kernel = nullptr;
+    command.awaited = std::make_shared<cl::Event>(std::move(awaited));
+    command.waits = true;
     issue(command);
   }
 

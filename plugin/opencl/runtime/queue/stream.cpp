@@ -123,6 +123,17 @@ void Stream::issue(const Transfer& transfer) {
   enqueue(transfer, true);
 }
 
+void Stream::wait_elsewhere(cl::Event event) {
+  check(kWaiting);
+  cl_int status = CL_QUEUED;
+  if (event.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &status) == CL_SUCCESS &&
+      status == CL_COMPLETE)
+    return;
+  if (has_launch_thread()) return NextCommand(*commands_, true).issue_wait(std::move(event));
+  if (const cl_int code = event.wait(); code != CL_SUCCESS)
+    raise_async(code, "clWaitForEvents", "work of another device before the event failed");
+}
+
 // ---- Calls that need what was enqueued
 
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {

@@ -47,7 +47,10 @@ class Stream {
   void* map(cl_mem buffer, uint64_t offset, uint64_t bytes,
             cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE);
   void unmap(cl_mem buffer, void* memory);
+  // Commands from now on come after an event of this device; or of another one, for which the
+  // launch thread waits, and the host where there is none.
   void wait_event(cl_event event);
+  void wait_elsewhere(cl::Event event);
 
   // An event that is reached when all work enqueued so far has finished; the queue is flushed. With
   // `timing` it carries device timestamps. An earlier refusal is raised, and again by the next
@@ -75,8 +78,8 @@ class Stream {
   void stop_launch_thread();
 
   // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier
-  // work, which are kept for the user's own waits. passed() never waits for a program or a
-  // proof: it may then be false for a ticket that has passed. Nor does wait(), if the
+  // work, which are kept for the user's own waits. passed() never waits for a program, a proof or
+  // another device: it may then be false for a ticket that has passed. Nor does wait(), if the
   // thread tests a kernel: the stream may wait for the verdict.
   uint64_t enqueued() const;
   bool passed(uint64_t ticket);
