@@ -336,6 +336,52 @@ TEST_F(DeferredLaunches, WithoutABurstRefusalsAreRaisedAtOnce) {
   EXPECT_EQ(first(), 5);
 }
 
+// What stands for an event of another context, whose queues cannot wait for it.
+cl::UserEvent open_event(Stream& stream) {
+  cl_int code = CL_SUCCESS;
+  cl::UserEvent event(stream.device().context(), &code);
+  check_cl(code, "clCreateUserEvent");
+  return event;
+}
+
+TEST_F(DeferredLaunches, ComeBehindAWaitForAnotherContext) {
+  for (int round = 0; round < 20; ++round) {
+    count_from(1, 1);
+    EXPECT_EQ(first(), 1);
+    cl::UserEvent reached = open_event(stream());
+    count_from(2, 1);
+    stream().wait_elsewhere(reached);
+    count_from(50 + round, 1);
+    // Who holds the pool's lock does not wait for it.
+    EXPECT_FALSE(stream().passed(stream().enqueued()));
+    EXPECT_FALSE(stream().try_submit_launches());
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      reached.setStatus(CL_COMPLETE);
+    });
+    EXPECT_EQ(first(), 50 + round);
+    other.join();
+    EXPECT_TRUE(stream().passed(stream().enqueued()));
+    EXPECT_TRUE(stream().try_submit_launches());
+  }
+}
+
+// The stream's own work is not lost.
+TEST_F(DeferredLaunches, BehindAFailureOfAnotherContextAreDropped) {
+  for (int round = 0; round < 3; ++round) {
+    count_from(2, 1);
+    cl::UserEvent reached = open_event(stream());
+    stream().wait_elsewhere(reached);
+    count_from(50, 1);
+    reached.setStatus(CL_OUT_OF_RESOURCES);
+    EXPECT_THAT([&] { stream().synchronize(); },
+                ThrowsMessage<Error>(HasSubstr("work of another device")));
+    EXPECT_EQ(first(), 2);
+    count_from(7, 1);
+    EXPECT_EQ(first(), 7);
+  }
+}
+
 // What was bound for a launch that was never made is not submitted with the next one.
 TEST_F(DeferredLaunches, LeaveNothingWhereTheyWereNotMade) {
   count_from(1, 1);

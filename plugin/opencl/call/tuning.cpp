@@ -147,7 +147,7 @@ class Tuner {
   bool build() const {
     Rehearsal& rehearsal = stream_.rehearsal();
     const bool outer = rehearsal.is_on();
-    if (!outer) rehearsal.begin();
+    if (!outer) stream_.begin_rehearsal();
     for (const Trial& t : trials_) {
       if (t.time != 0 && &t != trials_.data()) continue;
       try {
@@ -156,7 +156,7 @@ class Tuner {
       }
     }
     if (outer) return !rehearsal.has_stopped();
-    uint32_t missing = rehearsal.end();
+    uint32_t missing = stream_.end_rehearsal();
     while (missing > 0 && !stopped) {
       try {
         missing = rehearsal.build_some(q_.call.device());

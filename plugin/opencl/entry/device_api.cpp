@@ -101,15 +101,12 @@ tb_status stream_wait_event(tb_stream handle, tb_event event, tb_error* error) {
   return guarded(error, [&] { event_of(event).make_wait(stream_of(handle)); });
 }
 tb_status stream_begin_rehearsal(tb_stream handle, tb_error* error) {
-  return guarded(error, [&] {
-    stream_of(handle).forbid_recording("a rehearsal");
-    stream_of(handle).rehearsal().begin();
-  });
+  return guarded(error, [&] { stream_of(handle).begin_rehearsal(); });
 }
 tb_status stream_end_rehearsal(tb_stream handle, uint32_t* missing, tb_error* error) {
   return guarded(error, [&] {
     required(missing, "missing");
-    *missing = stream_of(handle).rehearsal().end();
+    *missing = stream_of(handle).end_rehearsal();
   });
 }
 tb_status stream_build_missing(tb_stream handle, uint32_t* left, tb_error* error) {

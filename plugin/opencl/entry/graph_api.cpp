@@ -63,7 +63,7 @@ tb_status replay(tb_graph graph, tb_stream stream, tb_error* error) {
     Stream& s = stream_of(stream);
     check(&g.pool->device() == &s.device(), "the graph belongs to device {}, the stream to {}",
           g.pool->device().index(), s.device().index());
-    s.replay(g);
+    g.replay(s);
   });
 }
 tb_status info(tb_graph graph, tb_graph_info* info, tb_error* error) {

@@ -6,6 +6,7 @@
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/profile_settings.h"
+#include "runtime/observe/profiler.h"
 #include "runtime/queue/device_copy.h"
 
 namespace ocltensor::opencl {
@@ -139,7 +140,7 @@ tb_status to_device(tb_stream stream, tb_address target, const void* source, uin
     required(static_cast<const char*>(source), "source");
     const Place p = place(target, bytes);
     if (s.is_recording() && ((flags & TB_COPY_ASYNC) == 0 || !s.device().memory().is_host(source)))
-      s.forbid_recording("copying from the host, except asynchronously from pinned memory,");
+      s.check({"copying from the host, except asynchronously from pinned memory,"});
     const TracedCopy traced("copy to device", bytes, s, target);
     s.write(p.buffer, p.offset, source, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
@@ -171,7 +172,7 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
       if (&s != &from) s.wait_event(from.marker(false)());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
-    s.forbid_recording("copying from another device");
+    s.check({"copying from another device"});
     copy_between_devices(s, to, from, in, bytes);
   });
 }

@@ -15,6 +15,7 @@
 #include "runtime/observe/profiler.h"
 #include "runtime/program/disk_cache.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/launch_thread.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {

@@ -48,7 +48,7 @@ StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue
   }
 }
 
-cl_event* StreamTrace::next(const profiler::DeviceWork& work) {
+cl_event* StreamTrace::event(const profiler::DeviceWork& work) {
   if (commands_.size() >= kCollectAt) collect(false, kAtATime);
   Command& command = commands_.emplace_back();
   command.work = work;

@@ -6,19 +6,20 @@
 
 #include "runtime/driver/clhpp.h"
 #include "runtime/observe/profiler.h"
+#include "runtime/observe/stream_observer.h"
 
 namespace ocltensor::opencl {
 
 class Device;
 
-class StreamTrace {
+class StreamTrace final : public StreamObserver {
  public:
   // `queue` stamps its commands, and is empty. Measures the offset of its clock to the host's.
   StreamTrace(Device& device, uint64_t stream, cl_command_queue queue);
 
-  // Where the enqueuing call must store the next command's event. `work` describes the command, as
-  // made by profiler::describe_command().
-  cl_event* next(const profiler::DeviceWork& work);
+  // `work` describes the command, as made by profiler::describe_command(). A command that is not
+  // submitted after all counts as lost.
+  cl_event* event(const profiler::DeviceWork& work) override;
   // Delivers everything to the profiler; all commands have finished.
   void finish() { collect(true, commands_.size()); }
   // Delivers the commands that have finished so far.

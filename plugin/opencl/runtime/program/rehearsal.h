@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/observe/stream_observer.h"
 #include "runtime/program/dry_run.h"
 
 namespace ocltensor::opencl {
@@ -15,8 +16,9 @@ namespace ocltensor::opencl {
 class Device;
 class Program;
 
-// Thread-safe: a model's backward pass runs in a thread of its own.
-class Rehearsal {
+// Thread-safe: a model's backward pass runs in a thread of its own. Begun and ended by its stream,
+// which it observes meanwhile.
+class Rehearsal final : public StreamObserver {
  public:
   Rehearsal() = default;
   Rehearsal(const Rehearsal&) = delete;
@@ -33,6 +35,12 @@ class Rehearsal {
   }
   // Throws Error(TB_E_STATE) if launches were skipped, so that there are no results.
   void check_results() const;
+
+  bool take(Kernel&, const Range&) override { return has_stopped(); }
+  bool take(const Transfer&, bool) override { return has_stopped(); }
+  void check(const HostUse& use) override {
+    if (use.takes_results) check_results();
+  }
 
   void note(std::shared_ptr<Program> program);
   // Builds one of the noted programs, or as many as this process can build at once, and returns how

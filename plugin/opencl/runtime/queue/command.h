@@ -1,10 +1,11 @@
-// A command of a stream before it is submitted to the driver: a launch, or a transfer that the
-// caller does not wait for.
+// A command of a stream before it is submitted to the driver: a launch, a transfer that the caller
+// does not wait for, or a wait for work of another context.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "runtime/driver/opencl.h"
@@ -33,13 +34,28 @@ struct Transfer {
   uint32_t pattern_bytes = 0;
 };
 
+// What messages and traces call a transfer.
+struct TransferTexts {
+  const char* call;
+  const char* category;
+  const char* name;
+};
+inline constexpr std::array<TransferTexts, 3> kTransferTexts{
+    {{"clEnqueueWriteBuffer", "copy", "copy to device"},
+     {"clEnqueueCopyBuffer", "copy", "copy on device"},
+     {"clEnqueueFillBuffer", "fill", "fill"}}};
+constexpr const TransferTexts& texts_of(Transfer::Kind kind) {
+  return kTransferTexts[static_cast<size_t>(kind)];
+}
+
 struct Command {
-  Kernel* kernel;  // null: the command is the transfer
+  Kernel* kernel;  // null: the command is the wait, if there is one, else the transfer
   Range range;
   ArgumentChanges changes;  // since the kernel's last launch
   Transfer transfer;
+  std::shared_ptr<cl::Event> awaited;        // of another context, whose queues know nothing of it
   std::optional<profiler::DeviceWork> work;  // while the profiler is on
-  bool is_unbuilt = false;                   // its kernel was pending when it was made
+  bool waits = false;  // for its kernel, which was pending when it was made, or for an event
 };
 
 }  // namespace ocltensor::opencl

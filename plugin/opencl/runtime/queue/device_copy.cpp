@@ -1,15 +1,14 @@
 // Pieces of page-locked memory on their way from one device to another.
 #include "device_copy.h"
 
-#include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 #include <mutex>
 
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/staging.h"
+#include "runtime/queue/pieces.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
@@ -17,8 +16,8 @@ namespace {
 
 // Large enough for a bus's full rate; small enough that the first read and the last write, beside
 // which nothing else happens, are short.
-constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
-constexpr size_t kPieces = 4;  // half of them being read, half being written
+constexpr PieceOrder kOrder{uint64_t{4} << 20, 2};
+constexpr size_t kPieces = 2 * kOrder.ahead;  // half of them being read, half being written
 
 struct Piece {
   unsigned char* memory = nullptr;
@@ -44,7 +43,7 @@ class Pieces {
     Piece& piece = pieces_[next_++ % kPieces];
     if (piece.memory == nullptr)
       piece.memory =
-          static_cast<unsigned char*>(allocate_pinned(device_, kPieceBytes, piece.buffer));
+          static_cast<unsigned char*>(allocate_pinned(device_, kOrder.piece_bytes, piece.buffer));
     (void)wait_for(piece);  // a failure belongs to an earlier copy, and was raised there
     return piece;
   }
@@ -69,26 +68,21 @@ void copy_in_pieces(Stream& to, Place target, Stream& from, Place source, uint64
   };
   Pieces& pieces = pieces_of(from.device());
   const std::lock_guard lock(pieces.mutex);
-  std::deque<Reading> reading;
-  const auto pass_on = [&] {
-    const auto [piece, at, count] = reading.front();
-    reading.pop_front();
-    if (const cl_int code = wait_for(*piece); code != CL_SUCCESS) {
-      from.synchronize();  // raises the failure with what the stream knows of it
-      check_cl(code, "clWaitForEvents (copy between devices)");
-    }
-    to.write(target.buffer, target.offset + at, piece->memory, count, true);
-    piece->done = to.marker(false);
-  };
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    if (reading.size() == kPieces / 2) pass_on();
-    const uint64_t count = std::min(bytes - at, kPieceBytes);
+  const auto read = [&](uint64_t at, uint64_t count) {
     Piece& piece = pieces.next();
     from.read(piece.memory, source.buffer, source.offset + at, count, true);
     piece.done = from.marker(false);
-    reading.push_back({&piece, at, count});
-  }
-  while (!reading.empty()) pass_on();
+    return Reading{&piece, at, count};
+  };
+  const auto write = [&](const Reading& reading) {
+    if (const cl_int code = wait_for(*reading.piece); code != CL_SUCCESS) {
+      from.synchronize();  // raises the failure with what the stream knows of it
+      check_cl(code, "clWaitForEvents (copy between devices)");
+    }
+    to.write(target.buffer, target.offset + reading.at, reading.piece->memory, reading.count, true);
+    reading.piece->done = to.marker(false);
+  };
+  pass_in_pieces(bytes, kOrder, read, write);
   from.synchronize();  // all has been read; raises invalid values
 }
 

@@ -2,6 +2,7 @@
 #include "event.h"
 
 #include <chrono>
+#include <utility>
 
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
@@ -69,12 +70,12 @@ void Event::synchronize() {
 }
 
 void Event::make_wait(Stream& stream) {
-  const cl::Event event = retained();
+  cl::Event event = retained();
   if (event() == nullptr) return;
   if (&stream.device() == &device_)
     stream.wait_event(event());
-  else  // in another context: the host has to wait
-    synchronize();
+  else
+    stream.wait_elsewhere(std::move(event));
 }
 
 cl_ulong Event::timestamp() {

@@ -1,9 +1,11 @@
 // The record of invalid values, and the errors that its entries are raised as.
 #include "faults.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fault_record.h"
@@ -118,6 +120,21 @@ void Faults::raise_reported(cl_command_queue queue, uint64_t stream) {
        "{} (found by the device in stream {} after the call had returned; later work was done "
        "without the value; OCLTENSOR_CHECK_VALUES=0 does not report it)",
        what.text, stream);
+}
+
+void StreamFaults::expect(std::shared_ptr<Faults> of_graph) {
+  of_graph->expect();
+  if (std::ranges::find(replayed_, of_graph) == replayed_.end())
+    replayed_.push_back(std::move(of_graph));
+}
+
+void StreamFaults::raise_reported(cl_command_queue queue, uint64_t stream) {
+  while (!replayed_.empty()) {
+    const std::shared_ptr<Faults> faults = std::move(replayed_.back());
+    replayed_.pop_back();
+    faults->raise_reported(queue, stream);
+  }
+  own_.raise_reported(queue, stream);
 }
 
 }  // namespace ocltensor::opencl

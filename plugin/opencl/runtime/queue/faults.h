@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/operators.h"
 #include "runtime/driver/opencl.h"
@@ -43,7 +44,7 @@ int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim);
 // must live as long as the process.
 int32_t fault_site(const char* kernel);
 
-// A stream's record. Functions may be called by any thread unless they are marked as the stream's.
+// One record. Functions may be called by any thread unless they are marked as the stream's.
 class Faults {
  public:
   explicit Faults(Device& device) : device_(device) {}
@@ -60,6 +61,27 @@ class Faults {
   std::once_flag once_;
   std::shared_ptr<cl::Buffer> record_;
   std::atomic<bool> expected_{false};
+};
+
+// The records of a stream: its own, and those of graphs.
+class StreamFaults {
+ public:
+  explicit StreamFaults(Device& device) : own_(device) {}
+  // That of launches from now on.
+  Faults& current() { return *current_.load(std::memory_order_relaxed); }
+
+  // For the stream, under its lock. Has launches report to a graph that is being recorded; null: no
+  // longer.
+  void use(Faults* of_graph) { current_ = of_graph == nullptr ? &own_ : of_graph; }
+  // A replay of a graph may report.
+  void expect(std::shared_ptr<Faults> of_graph);
+  // As Faults::raise_reported(), of the stream's own work and of graphs that it has replayed.
+  void raise_reported(cl_command_queue queue, uint64_t stream);
+
+ private:
+  Faults own_;
+  std::atomic<Faults*> current_{&own_};
+  std::vector<std::shared_ptr<Faults>> replayed_;  // since the last wait
 };
 
 }  // namespace ocltensor::opencl

@@ -11,11 +11,14 @@
 #include "runtime/device/generator.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
+#include "runtime/queue/command_queue.h"
 #include "runtime/queue/graph_recording.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 namespace {
+
+constexpr HostUse kReplaying{"replaying another graph"};
 
 uint64_t new_marker() {
   std::random_device random;
@@ -81,6 +84,37 @@ cl_int Graph::draw() {
   return CL_SUCCESS;
 }
 
+void Graph::replay(Stream& stream) {
+  stream.check(kReplaying);
+  if (stream.rehearsal().has_stopped()) return;
+  wait_for_writes();
+  enqueue_all(stream);
+  if (reads_host()) done_ = stream.marker(false);
+}
+
+void Graph::enqueue_all(Stream& stream) {
+  const ReadyQueue queue = stream.use(kReplaying);
+  const std::lock_guard lock(mutex_);
+  queue->check(draw(), "clSetKernelArg (random numbers of a graph)");
+  std::string call;
+  for (const GraphCommand& command : commands) {
+    queue->progress().count();
+    cl_int code = CL_SUCCESS;
+    if (command.kernel() != nullptr) {
+      code = queue->enqueue(command.kernel(), command.name, command.range,
+                            queue->traced("kernel", command.name, 0), call);
+    } else {
+      const TransferTexts& texts = texts_of(command.transfer.kind);
+      code =
+          queue->enqueue(command.transfer,
+                         queue->traced(texts.category, texts.name, command.transfer.bytes), call);
+    }
+    queue->check(code, call.c_str());
+  }
+  work_counters().launches.fetch_add(launches, std::memory_order_relaxed);
+  if (reports) stream.expect(faults);
+}
+
 void begin_graph(Stream& stream, std::shared_ptr<GraphPool> pool,
                  std::vector<Generator*> generators) {
   Device& device = stream.device();
@@ -92,22 +126,23 @@ void begin_graph(Stream& stream, std::shared_ptr<GraphPool> pool,
   for (const Generator* generator : generators)
     check(&generator->device() == &device, "a generator belongs to device {}, the stream to {}",
           generator->device().index(), device.index());
-  auto recording = std::make_unique<GraphRecording>(device, std::move(pool));
+  auto recording = std::make_unique<GraphRecording>(stream, std::move(pool));
   const runtime::StreamId memory = recording->pool();
   for (Generator* generator : generators) {  // those marked so far are unmarked by the destructor
     const uint64_t marker = new_marker();
     generator->mark(marker);
     recording->add_generator(*generator, marker);
   }
-  stream.begin_recording(std::move(recording));
+  Faults& faults = recording->faults();
+  stream.begin_recording(std::move(recording), faults);
   device.memory().pool().divert(stream.id(), memory);
 }
 
 std::unique_ptr<Graph> end_graph(Stream& stream, bool wanted) {
-  const std::unique_ptr<GraphRecording> recording = stream.end_recording();
+  const std::unique_ptr<StreamObserver> recording = stream.end_recording();
   if (recording == nullptr) fail(TB_E_STATE, "stream {} does not record a graph", stream.id());
   stream.device().memory().pool().divert(stream.id(), runtime::kNoStream);
-  return wanted ? recording->finish() : nullptr;
+  return wanted ? static_cast<GraphRecording&>(*recording).finish() : nullptr;
 }
 
 }  // namespace ocltensor::opencl

@@ -16,6 +16,7 @@ namespace ocltensor::opencl {
 
 class Device;
 class Generator;
+class Stream;
 
 // The memory that graphs have for themselves: a private pool (runtime/pool/pool.h), closed when
 // neither a host nor a graph uses it any more.
@@ -57,24 +58,16 @@ struct GraphPatch {
   std::vector<GraphDraw> draws;
 };
 
-// What a recording has become. A replay is Stream::replay(), which holds the graph's lock.
+// What a recording has become.
 class Graph {
  public:
   Graph() = default;
   ~Graph();  // replays that are enqueued still run
   Graph(const Graph&) = delete;
 
-  // Takes the generators' next numbers, and puts them into what is to be enqueued. The result is
-  // CL_SUCCESS, or the error of clSetKernelArg.
-  cl_int draw();
-  // Before draw(): waits for the last replay if its writes read what draw() changes.
-  void wait_for_writes();
-  // Whether writes of a replay read memory of this object, or pinned memory.
-  bool reads_host() const;
-  // `done`: reached when the last replay has run; to be set if it reads_host().
-  void set_done(cl::Event done) { done_ = std::move(done); }
+  // Enqueues all commands on a stream of the pool's device.
+  void replay(Stream& stream);
 
-  std::mutex mutex;
   std::shared_ptr<GraphPool> pool;
   std::vector<GraphCommand> commands;
   std::vector<std::pair<Generator*, uint64_t>> generators;  // and counters that a replay takes
@@ -86,15 +79,23 @@ class Graph {
   uint64_t launches = 0, transfers = 0;
 
  private:
+  void enqueue_all(Stream& stream);
+  // Takes the generators' next numbers, and puts them into what is to be enqueued. The result is
+  // CL_SUCCESS, or the error of clSetKernelArg.
+  cl_int draw();
+  // Before draw(): waits for the last replay if its writes read what draw() changes.
+  void wait_for_writes();
   void wait_for_last();
+  // Whether writes of a replay read memory of this object, or pinned memory.
+  bool reads_host() const;
 
-  cl::Event done_;
+  std::mutex mutex_;  // held while commands are enqueued, inside of the stream's locks
+  cl::Event done_;    // reached when the last replay has run; null if nothing needs to know
 };
 
 // Begins the recording of a graph on the stream: TB_E_STATE if it records already, rehearses, or
 // another graph is being recorded that uses the same generators. The device's default generator is
 // always among them.
-class Stream;
 void begin_graph(Stream& stream, std::shared_ptr<GraphPool> pool,
                  std::vector<Generator*> generators);
 // Ends it in any case. With `wanted` it gives the graph, or throws TB_E_STATE if the recording has

@@ -34,10 +34,10 @@ cl::Kernel another(const Kernel& kernel) {
 
 }  // namespace
 
-GraphRecording::GraphRecording(Device& device, std::shared_ptr<GraphPool> pool)
-    : device_(device), graph_(std::make_unique<Graph>()) {
+GraphRecording::GraphRecording(Stream& stream, std::shared_ptr<GraphPool> pool)
+    : device_(stream.device()), stream_(stream.id()), graph_(std::make_unique<Graph>()) {
   graph_->pool = std::move(pool);
-  graph_->faults = std::make_shared<Faults>(device);
+  graph_->faults = std::make_shared<Faults>(device_);
 }
 
 GraphRecording::~GraphRecording() { unmark(); }
@@ -84,7 +84,7 @@ unsigned char* GraphRecording::copy_of(const void* bytes, size_t count) {
   return graph_->bytes.back().get();
 }
 
-void GraphRecording::add(Kernel& kernel, const Range& range) {
+bool GraphRecording::take(Kernel& kernel, const Range& range) {
   cl::Kernel own = another(kernel);
   const cl_int code = kernel.changes().for_each([&](uint32_t index, size_t bytes,
                                                     const void* value) {
@@ -98,9 +98,11 @@ void GraphRecording::add(Kernel& kernel, const Range& range) {
   check_cl(code, fmt::format("clSetKernelArg ({}, of a recorded graph)", kernel.name()).c_str());
   graph_->commands.push_back({std::move(own), lasting(kernel.name()), kernel.fitted(range), {}});
   ++graph_->launches;
+  return true;
 }
 
-void GraphRecording::add(Transfer transfer, bool source_stays) {
+bool GraphRecording::take(const Transfer& given, bool source_stays) {
+  Transfer transfer = given;
   keep_segment(transfer.target);
   if (transfer.kind == Transfer::Kind::Copy) keep_segment(transfer.source);
   if (transfer.kind == Transfer::Kind::Write && !source_stays) {
@@ -116,6 +118,7 @@ void GraphRecording::add(Transfer transfer, bool source_stays) {
   }
   graph_->commands.push_back({cl::Kernel(), nullptr, {}, transfer});
   ++graph_->transfers;
+  return true;
 }
 
 // Writes of constants become copies from one buffer: a driver may wait for writes from memory that
@@ -141,8 +144,13 @@ void GraphRecording::keep_constants_on_device() {
   graph_->buffers.push_back(std::move(buffer));
 }
 
-void GraphRecording::fail(std::string why) {
-  if (failure_.empty()) failure_ = std::move(why);
+void GraphRecording::check(const HostUse& use) {
+  const std::string why = fmt::format(
+      "{} is not possible while stream {} records a graph; do it before the recording or after a "
+      "replay",
+      use.name, stream_);
+  if (failure_.empty()) failure_ = why;
+  fail(TB_E_STATE, "{}", why);
 }
 
 void GraphRecording::name_failure(const std::string& operation) {
@@ -152,8 +160,7 @@ void GraphRecording::name_failure(const std::string& operation) {
 }
 
 std::unique_ptr<Graph> GraphRecording::finish() {
-  if (!failure_.empty())
-    ocltensor::fail(TB_E_STATE, "the recording of a graph failed: {}", failure_);
+  if (!failure_.empty()) fail(TB_E_STATE, "the recording of a graph failed: {}", failure_);
   unmark();
   keep_constants_on_device();
   graph_->reports = graph_->faults->are_expected();

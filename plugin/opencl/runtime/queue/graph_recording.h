@@ -4,30 +4,31 @@
 #include <memory>
 #include <string>
 
+#include "runtime/observe/stream_observer.h"
 #include "runtime/queue/graph.h"
 #include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {
 
 // Used under its stream's lock, except at its begin and end.
-class GraphRecording {
+class GraphRecording final : public StreamObserver {
  public:
-  GraphRecording(Device& device, std::shared_ptr<GraphPool> pool);
-  ~GraphRecording();  // unmarks the generators
+  GraphRecording(Stream& stream, std::shared_ptr<GraphPool> pool);
+  ~GraphRecording() override;  // unmarks the generators
   runtime::StreamId pool() const { return graph_->pool->id(); }
   Faults& faults() { return *graph_->faults; }
   // A generator that has been marked.
   void add_generator(Generator& generator, uint64_t marker);
 
   // Takes the changes of the kernel's arguments, which must be all arguments.
-  void add(Kernel& kernel, const Range& range);
+  bool take(Kernel& kernel, const Range& range) override;
   // Copies the source of a write unless it stays.
-  void add(Transfer transfer, bool source_stays);
-  void keep(cl::Buffer buffer) { graph_->buffers.push_back(std::move(buffer)); }
+  bool take(const Transfer& transfer, bool source_stays) override;
+  void keep(cl::Buffer& buffer) override { graph_->buffers.push_back(std::move(buffer)); }
 
-  // The first failure counts.
-  void fail(std::string why);
-  void name_failure(const std::string& operation);
+  // Refuses everything, which fails the recording. The first failure counts.
+  void check(const HostUse& use) override;
+  void name_failure(const std::string& operation) override;
   // Throws TB_E_STATE if it has failed.
   std::unique_ptr<Graph> finish();
 
@@ -41,6 +42,7 @@ class GraphRecording {
   void keep_constants_on_device();
 
   Device& device_;
+  const uint64_t stream_;
   std::unique_ptr<Graph> graph_;
   struct Marked {
     Generator* generator;

@@ -15,6 +15,7 @@
 #include "runtime/driver/clhpp.h"
 #include "runtime/driver/process_end.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/launch_thread.h"
 #include "runtime/queue/proving.h"
 
 namespace ocltensor::opencl {

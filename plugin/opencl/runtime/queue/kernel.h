@@ -18,6 +18,7 @@
 #include "runtime/memory/memory_range.h"
 #include "runtime/program/defines.h"
 #include "runtime/program/source.h"
+#include "runtime/queue/command.h"
 #include "runtime/queue/kernel_arguments.h"
 #include "runtime/queue/stream.h"
 

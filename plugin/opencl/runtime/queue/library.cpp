@@ -14,6 +14,7 @@
 #include "runtime/driver/process_end.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/launch_thread.h"
 
 namespace ocltensor::opencl {
 namespace {

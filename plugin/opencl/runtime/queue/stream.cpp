@@ -1,36 +1,34 @@
-// Waits for enqueued work, reads results, and restores the stream after a failure.
+// Commands and waits of streams: who watches them, then their queue.
 #include "stream.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
-#include "base/log.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
-#include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/call_ledger.h"
 #include "runtime/observe/trace.h"
-#include "runtime/queue/graph_recording.h"
+#include "runtime/queue/next_command.h"
 #include "runtime/queue/proving.h"
-#include "runtime/queue/stream_exclusive.h"
+#include "runtime/queue/transfers.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-cl::CommandQueue make_queue(Device& device, cl_command_queue_properties properties) {
-  cl_int code = CL_SUCCESS;
-  cl::CommandQueue queue(device.context(), device.handle(), properties, &code);
-  check_cl(code, "clCreateCommandQueue");
-  return queue;
-}
+constexpr HostUse kReading{"reading results on the host", true};
+constexpr HostUse kMapping{"mapping memory", true};
+constexpr HostUse kUnmapping{"unmapping memory"};
+constexpr HostUse kWaiting{"waiting for an event or another stream"};
+constexpr HostUse kMarking{"recording an event"};
+constexpr HostUse kSynchronizing{"synchronisation"};
+constexpr HostUse kSharing{"use of the native queue"};
+constexpr HostUse kRehearsing{"a rehearsal"};
 
-// Epochs of streams never repeat: a kernel that a former stream used must not rely on the arguments
-// that it remembers.
-uint64_t first_epoch() {
-  static std::atomic<uint64_t> streams{0};
-  return ++streams << 32;
+void count_copy(uint64_t bytes) {
+  work_counters().copies.fetch_add(1, std::memory_order_relaxed);
+  work_counters().copied_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -44,52 +42,163 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
     : device_(device),
       id_(id),
       place_(place),
-      objects_(new Objects{make_queue(device, 0), {}, {}, {}, {}, Staging(device)}),
-      faults_(device),
-      epoch_(first_epoch()) {
-  if (device.caps().deferred_builds)
-    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { submit(c); },
-                                                    device.caps().launch_thread);
+      commands_(std::make_unique<CommandQueue>(device, id)),
+      faults_(device) {}
+
+// The thread's commands use the other members.
+Stream::~Stream() { stop_launch_thread(); }
+
+// ---- Commands that nobody waits for
+
+void Stream::launch(Kernel& kernel, const Range& range) {
+  if (is_taken(kernel, range)) [[unlikely]]
+    return kernel.forget_arguments();
+  if (kernel.is_unready()) [[unlikely]]
+    fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
+  NextCommand next(*commands_, kernel.is_pending());
+  if (commands_->has_launch_thread() && !kernel.is_of(commands_->epoch())) [[unlikely]]
+    fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched", id_,
+         kernel.name());
+  next->kernel = &kernel;
+  next->range = range;
+  std::swap(next->changes, kernel.changes());
+  kernel.changes().clear();
+  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
+  next.issue("kernel", kernel.name(), 0);
 }
 
-Stream::~Stream() {
-  launch_thread_.reset();
-  if (objects_->queue() != nullptr) cl().clFinish(objects_->queue());
-  if (trace_) trace_->finish();
+void Stream::enqueue(const Transfer& transfer, bool source_stays) {
+  NextCommand next(*commands_);
+  if (transfer.kind != Transfer::Kind::Fill) count_copy(transfer.bytes);
+  next->kernel = nullptr;
+  next->transfer = transfer;
+  if (!source_stays) next->transfer.memory = next.stage(transfer.memory, transfer.bytes);
+  const TransferTexts& texts = texts_of(transfer.kind);
+  next.issue(texts.category, texts.name, transfer.bytes);
 }
 
-// Only a profiling queue stamps its commands, and every launch on one costs microseconds: the
-// stream uses such a queue only while the profiler is on.
-void Stream::change_session(uint32_t session) {
-  finish(objects_->queue());
-  objects_->pace.forget();
-  session_ = session;
-  const bool traced = trace_ != nullptr;
-  if (traced) std::exchange(trace_, nullptr)->finish();
-  try {
-    if (traced) objects_->queue = make_queue(device_, 0);
-    if (!profiler::is_recording(session)) return;
-    cl::CommandQueue queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
-    trace_ = std::make_unique<StreamTrace>(device_, id_, queue());
-    objects_->queue = std::move(queue);
-  } catch (const Error& error) {  // running the commands matters more than recording them
-    logging::warning("profiler", "stream {} of device {} is not recorded: {}", id_, device_.index(),
-                     error.what());
+void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
+                   bool source_stays) {
+  const Transfer transfer{.kind = Transfer::Kind::Write,
+                          .target = target,
+                          .target_offset = offset,
+                          .bytes = bytes,
+                          .memory = source};
+  if (is_taken(transfer, source_stays)) [[unlikely]]
+    return;
+  if (device_.caps().host_addresses && commands_->is_over()) {
+    const ReadyQueue queue(*commands_);
+    if (Transfers(*queue).write_at_once(target, offset, source, bytes)) return count_copy(bytes);
   }
+  if (source_stays || bytes <= Staging::kSmall) return enqueue(transfer, source_stays);
+  const ReadyQueue queue(*commands_);
+  count_copy(bytes);
+  Transfers(*queue).write(target, offset, source, bytes);
 }
+
+void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
+                  uint64_t bytes) {
+  issue({.kind = Transfer::Kind::Copy,
+         .target = target,
+         .target_offset = target_offset,
+         .bytes = bytes,
+         .source = source,
+         .source_offset = source_offset});
+}
+
+void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
+                  uint64_t bytes) {
+  Transfer filling{.kind = Transfer::Kind::Fill,
+                   .target = target,
+                   .target_offset = offset,
+                   .bytes = bytes,
+                   .pattern_bytes = pattern_bytes};
+  std::memcpy(filling.pattern.data(), pattern, pattern_bytes);
+  issue(filling);
+}
+
+void Stream::issue(const Transfer& transfer) {
+  if (is_taken(transfer, true)) [[unlikely]]
+    return;
+  enqueue(transfer, true);
+}
+
+void Stream::wait_elsewhere(cl::Event event) {
+  check(kWaiting);
+  cl_int status = CL_QUEUED;
+  if (event.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &status) == CL_SUCCESS &&
+      status == CL_COMPLETE)
+    return;
+  if (has_launch_thread()) return NextCommand(*commands_, true).issue_wait(std::move(event));
+  if (const cl_int code = event.wait(); code != CL_SUCCESS)
+    raise_async(code, "clWaitForEvents", "work of another device before the event failed");
+}
+
+// ---- Calls that need what was enqueued
+
+void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
+  const ReadyQueue queue = use(kReading);
+  count_copy(bytes);
+  Transfers(*queue).read(target, source, offset, bytes, asynchronous);
+  if (!asynchronous) faults_.raise_reported(queue->get(), id_);
+}
+
+void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes, cl_map_flags flags) {
+  const ReadyQueue queue = use(kMapping);
+  Transfers transfers(*queue);
+  void* memory = transfers.map(buffer, offset, bytes, flags);
+  try {
+    faults_.raise_reported(queue->get(), id_);
+  } catch (...) {
+    transfers.unmap(buffer, memory);
+    throw;
+  }
+  return memory;
+}
+
+void Stream::unmap(cl_mem buffer, void* memory) {
+  const ReadyQueue queue = use(kUnmapping);
+  Transfers(*queue).unmap(buffer, memory);
+}
+
+void Stream::wait_event(cl_event event) {
+  const ReadyQueue queue = use(kWaiting);
+  queue->check(cl().clEnqueueBarrierWithWaitList(queue->get(), 1, &event, nullptr),
+               "clEnqueueBarrierWithWaitList");
+  queue->count();
+}
+
+cl::Event Stream::marker(bool timing) {
+  check(kMarking);
+  const HeldQueue queue(*commands_);
+  // Destructors record events, too, and ignore errors, so the error is kept for the next command.
+  queue.tell_refusal();
+  queue->follow_profiler();
+  return queue->marker(timing);
+}
+
+void Stream::synchronize(bool raises) {
+  check_process();
+  if (raises) check(kSynchronizing);
+  const HeldQueue queue(*commands_);
+  queue->finish();
+  if (!raises) return;
+  queue.raise_refusal();
+  faults_.raise_reported(queue->get(), id_);
+}
+
+bool Stream::idle() { return passed(enqueued()); }
 
 void Stream::end_trace() {
   check_process();
-  const std::lock_guard lock(mutex_);
-  const auto launches = hold_launches();
-  follow_profiler();
+  const HeldQueue queue(*commands_);
+  queue->follow_profiler();
 }
 
 void Stream::collect_trace() {
   check_process();
-  const std::lock_guard lock(mutex_);
-  const auto launches = hold_launches();
-  if (trace_) trace_->collect();
+  const HeldQueue queue(*commands_);
+  queue->collect_trace();
 }
 
 void Stream::finish_operator() {
@@ -104,267 +213,113 @@ void Stream::finish_operator() {
   if (profiler::CallLedger::waits_for_times()) collect_trace();
 }
 
-void Stream::check(cl_int code, const char* call) {
-  if (code == CL_SUCCESS) [[likely]]
-    return;
-  if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE ||
-      code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-    raise_failure(code, call);
-  check_cl(code, call);
-}
+cl_command_queue Stream::queue() { return use(kSharing)->share(); }
 
-void Stream::raise_failure(cl_int code, const char* call) {
-  std::string names;
-  for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
-    names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
-  // All queued work is lost. Work enqueued from now on must not be affected by it, nor by commands
-  // that may still be running.
-  cl().clFinish(objects_->queue());
-  objects_->staging.finished();
-  objects_->markers.clear();
-  completed_ = enqueued_.load();
-  launches_ = 0;
-  objects_->pace.forget();
-  if (trace_) std::exchange(trace_, nullptr)->finish();
-  session_ = 0;
-  try {
-    objects_->profiling_queue = nullptr;
-    objects_->queue = make_queue(device_, 0);
-  } catch (const Error&) {  // the device is permanently gone: later calls will say so
-  }
-  raise_async(code, call,
-              names.empty()
-                  ? std::string("no kernel was running")
-                  : fmt::format("work of stream {} was lost; the last kernels, newest first: {}",
-                                id_, names));
-}
+// ---- Order and progress
 
-void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
-  check_process();
-  forbid_recording("reading results on the host");
-  rehearsal_.check_results();
-  const Exclusive lock(*this);
-  ++work_counters().copies;
-  work_counters().copied_bytes += bytes;
-  if (const std::byte* from = asynchronous ? nullptr : host_address(source, offset)) {
-    settle();
-    raise_faults();
-    std::memcpy(target, from, bytes);
-    return;
-  }
-  if (asynchronous || device_.caps().unified_memory || bytes <= Staging::kSmall) {
-    check(cl().clEnqueueReadBuffer(objects_->queue(), source, asynchronous ? CL_FALSE : CL_TRUE,
-                                   offset, bytes, target, 0, nullptr,
-                                   traced("copy", "copy to host", bytes)),
-          "clEnqueueReadBuffer");
-    enqueued_one(asynchronous ? bytes : 0);
-    if (!asynchronous) raise_faults();
-    return;
-  }
-  // Reads through page-locked chunks: the next chunk is transferred while this one is copied out.
-  struct Pending {
-    void* staged;
-    uint64_t at, count;
-    cl::Event done;
-  };
-  std::deque<Pending> pending;
-  auto* to = static_cast<unsigned char*>(target);
-  const auto drain = [&] {
-    Pending& p = pending.front();
-    check(p.done.wait(), "clWaitForEvents");
-    std::memcpy(to + p.at, p.staged, p.count);
-    pending.pop_front();
-  };
-  constexpr uint64_t kPart = Staging::kChunkBytes / 2;
-  for (uint64_t at = 0; at < bytes; at += kPart) {
-    if (pending.size() == 3) drain();
-    Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
-    p.staged = staging(p.count);
-    check(cl().clEnqueueReadBuffer(objects_->queue(), source, CL_FALSE, offset + at, p.count,
-                                   p.staged, 0, nullptr, &p.done()),
-          "clEnqueueReadBuffer");
-    if (cl_event* event = traced("copy", "copy to host", p.count)) {
-      check(add_reference(p.done()), "a reference to an event");
-      *event = p.done();
-    }
-    enqueued_one();
-    check(cl().clFlush(objects_->queue()), "clFlush");
-    pending.push_back(std::move(p));
-  }
-  while (!pending.empty()) drain();
-  leave_staging();
-  raise_faults();
-}
-
-void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes, cl_map_flags flags) {
-  check_process();
-  forbid_recording("mapping memory");
-  rehearsal_.check_results();
-  const Exclusive lock(*this);
-  if (std::byte* memory = device_.memory().host_address(buffer)) {
-    settle();
-    raise_faults();
-    return memory + offset;
-  }
-  cl_int code = CL_SUCCESS;
-  void* memory = cl().clEnqueueMapBuffer(objects_->queue(), buffer, CL_TRUE, flags, offset, bytes,
-                                         0, nullptr, nullptr, &code);
-  check(code, "clEnqueueMapBuffer");
-  try {
-    raise_faults();
-  } catch (...) {
-    (void)cl().clEnqueueUnmapMemObject(objects_->queue(), buffer, memory, 0, nullptr, nullptr);
-    throw;
-  }
-  return memory;
-}
-
-void Stream::unmap(cl_mem buffer, void* memory) {
-  check_process();
-  forbid_recording("unmapping memory");
-  const Exclusive lock(*this);
-  if (device_.memory().host_address(buffer) != nullptr) return;
-  check(cl().clEnqueueUnmapMemObject(objects_->queue(), buffer, memory, 0, nullptr, nullptr),
-        "clEnqueueUnmapMemObject");
-  enqueued_one();
-}
-
-void Stream::wait_event(cl_event event) {
-  check_process();
-  forbid_recording("waiting for an event or another stream");
-  const Exclusive lock(*this);
-  check(cl().clEnqueueBarrierWithWaitList(objects_->queue(), 1, &event, nullptr),
-        "clEnqueueBarrierWithWaitList");
-  enqueued_one();
-}
-
-cl_command_queue Stream::profiling_queue() {
-  if (objects_->stamp() == nullptr) {
-    cl_int code = CL_SUCCESS;
-    objects_->stamp =
-        cl::Buffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code);
-    check_cl(code, "clCreateBuffer");
-  }
-  if (objects_->profiling_queue() == nullptr)
-    objects_->profiling_queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
-  return objects_->profiling_queue();
-}
-
-cl::Event Stream::marker(bool timing) {
-  check_process();
-  forbid_recording("recording an event");
-  const std::lock_guard lock(mutex_);
-  const auto launches = hold_launches();
-  // Destructors record events, too, and ignore errors, so the error is kept for the next command.
-  if (has_refusal_) [[unlikely]]
-    check_cl(refusal_.code, refusal_.call.c_str());
-  follow_profiler();
-  cl::Event event;
-  check(cl().clEnqueueMarkerWithWaitList(objects_->queue(), 0, nullptr, &event()),
-        "clEnqueueMarkerWithWaitList");
-  check(cl().clFlush(objects_->queue()), "clFlush");
-  objects_->pace.flushed();
-  if (!timing) return event;
-  // Only a profiling queue stamps its commands, and each launch on one costs several microseconds.
-  // So the stream keeps a plain queue; a command on a second, profiling queue waits for this point
-  // and is stamped. It writes 4 bytes, because NVIDIA's driver stamps markers with 0.
-  cl::Event stamped;
-  const cl_event reached = event();
-  const cl_command_queue profiling = profiling_queue();
-  constexpr cl_uint kZero = 0;
-  check(cl().clEnqueueFillBuffer(profiling, objects_->stamp(), &kZero, sizeof kZero, 0,
-                                 sizeof kZero, 1, &reached, &stamped()),
-        "clEnqueueFillBuffer");
-  check(cl().clFlush(profiling_queue()), "clFlush");
-  return stamped;
-}
-
-void Stream::synchronize(bool raises) {
-  check_process();
-  if (raises) forbid_recording("synchronisation");
-  const std::lock_guard lock(mutex_);
-  const auto launches = hold_launches();
-  finish_all();
-  if (!raises) return;
-  if (has_refusal_) [[unlikely]]
-    raise_refusal();
-  raise_faults();
-}
-
-void Stream::finish_all() {
-  const uint64_t ticket = enqueued_.load();
-  finish(objects_->queue());
-  if (objects_->profiling_queue() != nullptr)
-    finish(objects_->profiling_queue());  // events' stamps
-  objects_->pace.forget();
-  completed_ = std::max(completed_.load(), ticket);
-  objects_->markers.clear();
-  LaunchThread::stop_all_at_exit_if_compiled();
-}
-
-void Stream::settle() {
-  if (!is_settled()) finish_all();
-}
-
-std::byte* Stream::host_address(cl_mem buffer, uint64_t offset) {
-  if (trace_ != nullptr) return nullptr;
-  std::byte* memory = device_.memory().host_address(buffer);
-  return memory == nullptr ? nullptr : memory + offset;
-}
-
-void Stream::finish(cl_command_queue queue) {
-  if (device_.caps().finish_waits) [[likely]]
-    return check(cl().clFinish(queue), "clFinish");
-  cl::Event all;
-  check(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, &all()), "clEnqueueMarkerWithWaitList");
-  check(all.wait(), "clWaitForEvents");
-}
-
-bool Stream::idle() { return passed(enqueued()); }
-
-cl_command_queue Stream::queue() {
-  forbid_recording("use of the native queue");
-  const Exclusive lock(*this);
-  is_shared_ = true;
-  return objects_->queue();
-}
-
-void Stream::poll_markers() {
-  while (!objects_->markers.empty()) {
-    cl_int status = CL_QUEUED;
-    const cl_int code =
-        cl().clGetEventInfo(objects_->markers.front().second(), CL_EVENT_COMMAND_EXECUTION_STATUS,
-                            sizeof status, &status, nullptr);
-    if (code == CL_SUCCESS && status > CL_COMPLETE) return;
-    completed_ = std::max(completed_.load(),
-                          objects_->markers.front().first);  // failed work counts as finished
-    objects_->markers.pop_front();
-  }
-}
+bool Stream::has_launch_thread() const { return commands_->has_launch_thread(); }
+uint64_t Stream::epoch() const { return commands_->epoch(); }
+void Stream::submit_launches() { commands_->submit_all(); }
+bool Stream::try_submit_launches() { return commands_->try_submit_all(); }
+void Stream::stop_launch_thread() { commands_->stop_launch_thread(); }
+uint64_t Stream::enqueued() const { return commands_->enqueued(); }
 
 bool Stream::passed(uint64_t ticket) {
   check_process();
-  if (ticket <= completed_.load(std::memory_order_acquire)) return true;
-  const std::unique_lock lock = lock_unless_unbuilt();
-  if (!lock) return false;
-  poll_markers();
-  if (ticket <= completed_.load()) return true;
-  if (objects_->markers.empty() || objects_->markers.back().first < ticket) {
-    const auto launches = hold_launches();
-    const uint64_t covered = enqueued_.load();
-    cl::Event event;
-    if (cl().clEnqueueMarkerWithWaitList(objects_->queue(), 0, nullptr, &event()) != CL_SUCCESS)
-      return false;
-    cl().clFlush(objects_->queue());
-    objects_->pace.flushed();
-    objects_->markers.emplace_back(covered, std::move(event));
-    poll_markers();
-  }
-  return ticket <= completed_.load();
+  return commands_->passed(ticket);
 }
 
 void Stream::wait(uint64_t ticket) {
   if (!passed(ticket) && !proving::is_testing()) synchronize(false);
+}
+
+// ---- Observers
+
+StreamObserver* Stream::observer() {
+  switch (watch_.load(std::memory_order_relaxed)) {
+    case Watch::Rehearsal: return &rehearsal_;
+    case Watch::Recording: return recording_.get();
+    case Watch::None: break;
+  }
+  return nullptr;
+}
+
+bool Stream::give_to_observer(Kernel& kernel, const Range& range) {
+  // Without the lock, which a proof may wait for.
+  if (is_recording() && kernel.is_pending()) kernel.make();
+  const auto lock = commands_->lock();
+  StreamObserver* const watching = observer();
+  if (watching != nullptr && is_recording() && !kernel.is_of(epoch()))
+    fail(TB_E_STATE, "stream {} began to record a graph while {} was being launched", id_,
+         kernel.name());
+  return watching != nullptr && watching->take(kernel, range);
+}
+
+bool Stream::give_to_observer(const Transfer& transfer, bool source_stays) {
+  const auto lock = commands_->lock();
+  StreamObserver* const watching = observer();
+  return watching != nullptr && watching->take(transfer, source_stays);
+}
+
+void Stream::check(const HostUse& use) {
+  check_process();
+  if (DryRun::is_on()) [[unlikely]]
+    rehearsal_.check(use);  // no command of the thread is enqueued, on any stream
+  if (watch_.load(std::memory_order_relaxed) == Watch::None) [[likely]]
+    return;
+  const auto lock = commands_->lock();
+  if (StreamObserver* const watching = observer()) watching->check(use);
+}
+
+ReadyQueue Stream::use(const HostUse& use) {
+  check(use);
+  return ReadyQueue(*commands_);
+}
+
+void Stream::begin_rehearsal() {
+  check(kRehearsing);
+  rehearsal_.begin();
+  const auto lock = commands_->lock();
+  if (!is_recording()) watch_ = Watch::Rehearsal;
+}
+
+uint32_t Stream::end_rehearsal() {
+  const uint32_t missing = rehearsal_.end();
+  const auto lock = commands_->lock();
+  if (!is_recording()) watch_ = Watch::None;
+  return missing;
+}
+
+void Stream::begin_recording(std::unique_ptr<StreamObserver> recording, Faults& faults) {
+  check_process();
+  const ReadyQueue queue(*commands_);
+  if (is_recording()) fail(TB_E_STATE, "stream {} records a graph already", id_);
+  if (rehearsal_.is_on()) fail(TB_E_STATE, "stream {} rehearses", id_);
+  recording_ = std::move(recording);
+  faults_.use(&faults);
+  commands_->renew_epoch();  // kernels pass all of their arguments
+  watch_ = Watch::Recording;
+}
+
+std::unique_ptr<StreamObserver> Stream::end_recording() {
+  const auto lock = commands_->lock();
+  if (!is_recording()) return nullptr;
+  watch_ = Watch::None;
+  faults_.use(nullptr);
+  commands_->renew_epoch();
+  return std::move(recording_);
+}
+
+void Stream::name_failure(const std::string& operation) {
+  if (!is_recording()) return;
+  const auto lock = commands_->lock();
+  if (StreamObserver* const watching = observer()) watching->name_failure(operation);
+}
+
+void Stream::keep_recorded(cl::Buffer& buffer) {
+  if (!is_recording()) return;
+  const auto lock = commands_->lock();
+  if (StreamObserver* const watching = observer()) watching->keep(buffer);
 }
 
 }  // namespace ocltensor::opencl
