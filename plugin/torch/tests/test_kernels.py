@@ -31,6 +31,15 @@ __kernel void pick(__global float *y, __global const short *which, __global cons
 }
 """
 
+TAKE = """
+#include "ocltensor/faults.h"
+__kernel void take(__global float *y, __global const float *x, long n, FAULT_PARAMETERS) {
+  const long i = (long)y[get_global_id(0)];
+  if (i < 0 || i >= n) report_fault(faults, fault_site, i, n);
+  y[get_global_id(0)] = i < 0 || i >= n ? 0 : x[i];
+}
+"""
+
 
 class Square(torch.autograd.Function):
     library = None
@@ -73,15 +82,7 @@ class CustomKernels(unittest.TestCase):
         self.assertEqual(picked.tolist(), [8, 0.5, 0.25, 8])
 
     def test_faults(self) -> None:
-        library = torch.ocl.compile_kernel("""
-            #include "ocltensor/faults.h"
-            __kernel void take(__global float *y, __global const float *x, long n,
-                               FAULT_PARAMETERS) {
-              const long i = (long)y[get_global_id(0)];
-              if (i < 0 || i >= n) report_fault(faults, fault_site, i, n);
-              y[get_global_id(0)] = i < 0 || i >= n ? 0 : x[i];
-            }
-        """)
+        library = torch.ocl.compile_kernel(TAKE)
         x, right, wrong = torch.tensor([5.0, 6]), torch.tensor([1.0, 0]), torch.tensor([1.0, 2])
         y = right.to("ocl")
         self.assertEqual(library.take.parameter_count, 3)

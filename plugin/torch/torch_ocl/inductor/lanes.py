@@ -1,15 +1,33 @@
 """The axis that a kernel's vectors run along, chosen from all of its indices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
 from torch._inductor.utils import sympy_subs
 from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from torch_ocl.inductor.ops import SCALAR_IN_FLOAT64, SCALAR_ONLY
 from torch_ocl.inductor.types import WIDTH
+
+
+def _inside_a_vector(index: sympy.Expr, symbols: Mapping[sympy.Symbol, Any]) -> sympy.Expr:
+    """An index that grows from lane to lane as the given one does. ``symbols`` begin at multiples
+    of 16: their quotients by such multiples stay the same, their remainders grow as they do."""
+    is_multiple = V.graph.sizevars.statically_known_multiple_of
+
+    def is_ours(part: sympy.Expr) -> bool:
+        return isinstance(part, (ModularIndexing, FloorDiv)) and part.args[0] in symbols
+
+    def grows_as(part: sympy.Expr) -> sympy.Expr:
+        x, divisor, *modulus = part.args
+        if is_multiple(divisor, WIDTH):
+            return sympy.Dummy("quotient", integer=True)
+        return x if modulus and divisor == 1 and is_multiple(modulus[0], WIDTH) else part
+
+    return index.replace(is_ours, grows_as)
 
 
 class Lanes:
@@ -66,6 +84,7 @@ class Lanes:
                 return None
         if not next_lane:
             return 0
+        index = _inside_a_vector(index, next_lane)
         step = sympy.expand(sympy_subs(index, next_lane) - index)
         return int(step) if step in (0, 1) else None
 

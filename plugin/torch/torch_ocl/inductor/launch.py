@@ -49,7 +49,7 @@ class Launch:
         for value, argument in zip(call_args, arguments, strict=True):
             text = self.pexpr(value) if isinstance(value, sympy.Expr) else str(value)
             # Numbers that Inductor has left on the CPU.
-            on_cpu = hasattr(argument, "buffer") and value in V.graph.zero_dim_cpu_tensor_list
+            on_cpu = hasattr(argument, "buffer") and _is_on_cpu(value)
             texts.append(f"{text}.to({str(device)!r})" if on_cpu else text)
         for tree in self.range_trees:
             if not isinstance(tree.numel, sympy.Integer):
@@ -60,6 +60,12 @@ class Launch:
         V.graph.wrapper_code.generate_kernel_call(
             name, texts, device=device, triton=False, arg_types=types
         )
+
+
+def _is_on_cpu(name: str) -> bool:
+    buffer = V.graph.try_get_buffer(name)
+    device = None if buffer is None else buffer.get_device()
+    return device is not None and device.type == "cpu"
 
 
 def _quotient_up(length: int | str, divisor: int) -> int | str:

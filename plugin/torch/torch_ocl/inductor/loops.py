@@ -14,12 +14,11 @@ from torch._inductor.utils import DelayReplaceLine
 from torch._inductor.virtualized import V
 
 from torch_ocl.inductor.preamble import PART, UNDEFINE, WHOLE, preamble
+from torch_ocl.inductor.target import KEPT_ROW
 from torch_ocl.inductor.types import WIDTH, tag, value_type
 
 CHUNK = 8192
 """Elements of a work-item in CPU style."""
-KEPT_ROW = 4096
-"""The longest row whose values are kept."""
 KEPT_VALUES = 8
 """How many values of a row are kept, at most: each is an array of the row's length."""
 

@@ -8,6 +8,8 @@ import torch
 from torch._inductor.lowering import fallback_handler, make_pointwise
 from torch._inductor.virtualized import ops
 
+from torch_ocl.inductor.target import Target
+
 aten = torch.ops.aten
 
 # By operator: its formulas in OpenCL C by the value of `approximate`; {0}, {1}: its tensors.
@@ -25,6 +27,13 @@ _CALLS = (
     aten._assert_async.default,
     aten._assert_async.msg,
 )
+# Calls in CPU style: one kernel draws 64 numbers at a time, a fused one 16.
+_CALLS_ON_CPUS = (aten.native_dropout.default,)
+
+
+def _calls() -> tuple[Any, ...]:
+    style = Target.of(torch.device("ocl")).style
+    return (*_CALLS, *_CALLS_ON_CPUS) if style == "cpu" else _CALLS
 
 
 def _formula(operator: Any, tensors: int, texts: dict[str, str]) -> Callable[..., Any]:
@@ -58,7 +67,7 @@ def lowerings() -> dict[Any, Callable[..., Any]]:
         operator: _formula(operator, tensors, texts)
         for operator, (tensors, texts) in _FORMULAS.items()
     }
-    own |= {call: fallback_handler(call, add_to_fallback_set=False) for call in _CALLS}
+    own |= {call: fallback_handler(call, add_to_fallback_set=False) for call in _calls()}
     return own
 
 
@@ -66,5 +75,5 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """Inductor's, without those of operators that stay whole."""
     from torch._inductor.decomposition import select_decomp_table
 
-    kept = (*_FORMULAS, *_CALLS)
+    kept = (*_FORMULAS, *_calls())
     return {op: how for op, how in select_decomp_table().items() if op not in kept}

@@ -7,6 +7,7 @@ Each row says why it is needed, for which versions, and where PyTorch may make i
 import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -16,6 +17,7 @@ from torch._inductor import compile_fx, graph, lowering, scheduler, utils
 from torch._inductor.fx_passes import joint_graph, post_grad
 
 from torch_ocl.inductor import decide
+from torch_ocl.inductor.target import KEPT_ROW, Target
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
@@ -56,6 +58,26 @@ def _not_for_ocl(original: Callable[[str], bool]) -> Callable[[str], bool]:
     return lambda device: device != "ocl" and original(device)
 
 
+def _two_steps_over_kept_rows(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def use_two_step_variance(x: Any, axis: Any, *args: Any, **kwargs: Any) -> bool:
+        return _is_kept_row(x, axis) or original(x, axis, *args, **kwargs)
+
+    return use_two_step_variance
+
+
+def _is_kept_row(x: Any, axis: Any) -> bool:
+    """Whether the reduced axes are the last ones, of a tensor whose kernels keep such rows."""
+    device, sizes = x.get_device(), list(x.get_size())
+    if device is None or device.type != "ocl" or Target.of(device).style != "cpu":
+        return False
+    axes = range(len(sizes)) if axis is None else [axis] if isinstance(axis, int) else axis
+    axes = sorted(a % len(sizes) for a in axes) if sizes else []
+    row = [sizes[a] for a in axes]
+    is_last = axes == list(range(len(sizes) - len(axes), len(sizes)))
+    return is_last and all(n.is_Integer for n in row) and 16 <= math.prod(map(int, row)) <= KEPT_ROW
+
+
 PATCHES = (
     Patch(
         utils,
@@ -87,6 +109,12 @@ PATCHES = (
         "copies inputs that do not begin at a multiple of 16 bytes; kernels of ocl take any",
     ),
     Patch(
+        utils,
+        "is_big_gpu",
+        _always(False),
+        "counts multiprocessors for templates that ocl does not have, and warns of too few",
+    ),
+    Patch(
         scheduler.Scheduler,
         "create_backend",
         _create_backend,
@@ -98,6 +126,12 @@ PATCHES = (
         "needs_fallback_due_to_atomic_add_limitations",
         _always(True),
         "sums by index are operators, in a fixed order: no kernel adds atomically",
+    ),
+    Patch(
+        lowering,
+        "use_two_step_variance",
+        _two_steps_over_kept_rows,
+        "a mean and then a sum of squares cost less than moments where a row is read once",
     ),
     Patch(
         lowering,

@@ -7,6 +7,9 @@ import torch
 
 from torch_ocl import _C, __version__
 
+KEPT_ROW = 4096
+"""The longest row whose values a kernel keeps, in CPU style (loops.py)."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Target:

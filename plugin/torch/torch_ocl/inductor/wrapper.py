@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen, SubgraphPythonWrapperCodegen
 from torch._inductor.virtualized import V
 
@@ -19,12 +20,14 @@ class _Calls:
             return
         self.writeline(f"{kernel_name}({', '.join(map(str, call_args))})")
 
-    # Tensors and kernels know their device, so none has to be the current one.
-    def codegen_device_guard_enter(self, *_: Any, **__: Any) -> None:
-        pass
+    # Kernels know their device, but tensors are made on the current one.
+    def codegen_device_guard_enter(self, *args: Any, **options: Any) -> None:
+        if torch.ocl.device_count() > 1:
+            super().codegen_device_guard_enter(*args, **options)
 
     def codegen_device_guard_exit(self) -> None:
-        pass
+        if torch.ocl.device_count() > 1:
+            super().codegen_device_guard_exit()
 
 
 class OpenCLSubgraphWrapper(_Calls, SubgraphPythonWrapperCodegen):
