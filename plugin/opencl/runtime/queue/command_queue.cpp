@@ -7,6 +7,7 @@
 
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/queue/event.h"
 #include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {
@@ -137,7 +138,7 @@ cl_int CommandQueue::enqueue(Command& command, std::string& call) {
 // and costs this queue no more than the commands that depend on it.
 cl_int CommandQueue::wait_for(const cl::Event& awaited, std::string& call) {
   if (const cl_int code = driver_.flush(call); code != CL_SUCCESS) return code;
-  const cl_int code = awaited.wait();
+  const cl_int code = await(awaited);
   if (code != CL_SUCCESS)
     raise_async(code, "clWaitForEvents", "work of another device before the event failed");
   return CL_SUCCESS;

@@ -1,6 +1,7 @@
 // Records, queries and times events.
 #include "event.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,6 +35,13 @@ Arrival await_arrival(cl_event event) {
 
 }  // namespace
 
+cl_int await(const cl::Event& event) {
+  if (const cl_int code = event.wait(); code != CL_SUCCESS) return code;
+  cl_int status = CL_COMPLETE;
+  const cl_int code = event.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &status);
+  return code != CL_SUCCESS ? code : std::min(status, CL_COMPLETE);
+}
+
 void Event::record(Stream& stream) {
   check(&stream.device() == &device_,
         "an event of device {} cannot be recorded on a stream of device {}", device_.index(),
@@ -65,8 +73,8 @@ bool Event::reached() {
 void Event::synchronize() {
   const cl::Event event = retained();
   if (event() == nullptr) return;
-  const cl_int code = event.wait();
-  if (code != CL_SUCCESS) raise_async(code, "clWaitForEvents", "work before the event failed");
+  if (const cl_int code = await(event); code != CL_SUCCESS)
+    raise_async(code, "clWaitForEvents", "work before the event failed");
 }
 
 void Event::make_wait(Stream& stream) {

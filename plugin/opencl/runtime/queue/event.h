@@ -13,6 +13,10 @@ namespace ocltensor::opencl {
 class Device;
 class Stream;
 
+// Waits on the host: CL_SUCCESS, or the failure of what the event is of. NVIDIA's driver (580) ends
+// a wait for a failed event with success, and tells the failure to who asks for the status.
+cl_int await(const cl::Event& event);
+
 // Thread-safe. Recording again replaces the point. Waiting for an event does not raise invalid
 // values that kernels met before it, because reading their record would wait for later work, too.
 // The next wait for the stream or the device raises them.

@@ -10,6 +10,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/observe/call_ledger.h"
 #include "runtime/observe/trace.h"
+#include "runtime/queue/event.h"
 #include "runtime/queue/next_command.h"
 #include "runtime/queue/proving.h"
 #include "runtime/queue/transfers.h"
@@ -130,7 +131,7 @@ void Stream::wait_elsewhere(cl::Event event) {
       status == CL_COMPLETE)
     return;
   if (has_launch_thread()) return NextCommand(*commands_, true).issue_wait(std::move(event));
-  if (const cl_int code = event.wait(); code != CL_SUCCESS)
+  if (const cl_int code = await(event); code != CL_SUCCESS)
     raise_async(code, "clWaitForEvents", "work of another device before the event failed");
 }
 
