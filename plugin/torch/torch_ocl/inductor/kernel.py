@@ -114,6 +114,7 @@ class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
         if mode is not None:
             raise NotImplementedError(f"store mode {mode}")
         pointer, index = self.args.output(name), self.prepare_indexing(index)
+        self.stored.add(pointer)
         dtype = V.graph.get_dtype(name)
         at, value = self.index_to_str(index), cast(value, value.dtype, dtype)
         as_vector = self.width > 1 and self.lane_step(index) == 1

@@ -33,6 +33,7 @@ class Loops:
         self.row_values: dict[Any, Any] = {}  # variables of earlier loops, by expression
         self.kept: dict[str, str] = {}  # those that later loops read, and their types
         self.recalled: dict[str, str] = {}  # lines of this loop that read them
+        self.stored: set[str] = set()  # pointers whose loads may have become old
 
     def _keeps_rows(self) -> bool:
         numel = self._row_tree().numel if self.lanes == "r0_" else None
@@ -49,6 +50,8 @@ class Loops:
         """The variable of an earlier loop over this row for an expression, or None."""
         var = self.row_values.get(key) if self.inside_reduction else None
         if var is None or (var.name not in self.kept and len(self.kept) == KEPT_VALUES):
+            return None
+        if any(pointer in str(key) for pointer in self.stored):
             return None
         kind = self.kept[var.name] = value_type(var.dtype)
         read = f"const {kind} {var.name} = kept_{var.name}[r0_index / {WIDTH}];"

@@ -32,7 +32,7 @@ from torch_ocl.inductor.types import (
 _FUNCTIONS = {
     **{name: name for name in "sqrt exp2 expm1 log log2 log10 log1p tan sinh cosh asin".split()},
     **{name: name for name in "acos atan asinh acosh atanh erfc rsqrt floor ceil trunc".split()},
-    **{name: f"{name}_" for name in "exp sin cos tanh erf lgamma sigmoid".split()},
+    **{name: f"{name}_" for name in "exp sin cos tanh erf lgamma".split()},
     "round": "rint",
 }
 _FUNCTIONS_OF_TWO = {
@@ -61,7 +61,7 @@ SCALAR_ONLY = frozenset(
     ("to_dtype_bitcast", "randint64", "lgamma", "nextafter", "indirect_indexing")
 )
 # The same where they compute in float64, whose vectors PoCL gets wrong (include/fmod.h, pow.h).
-SCALAR_IN_FLOAT64 = frozenset(("mod", "fmod", "remainder", "pow", "sigmoid"))
+SCALAR_IN_FLOAT64 = frozenset(("mod", "fmod", "remainder", "pow"))
 
 
 def function(name: str, dtype: torch.dtype) -> str:
@@ -258,14 +258,10 @@ class OpenCLOverrides(OpOverrides):
     def sign(x: Any) -> str:
         if x.dtype == torch.bool:
             return str(x)
-        zero = literal(0, x.dtype)
-        below = select(truth(f"{x} < {zero}"), literal(-1, x.dtype), zero, x.dtype)
-        above = select(truth(f"{x} > {zero}"), literal(1, x.dtype), below, x.dtype)
-        return (
-            above
-            if x.dtype.is_signed
-            else select(truth(f"{x} > {zero}"), literal(1, x.dtype), zero, x.dtype)
-        )
+        zero, rest = literal(0, x.dtype), literal(0, x.dtype)
+        if x.dtype.is_signed:
+            rest = select(truth(f"{x} < {zero}"), literal(-1, x.dtype), zero, x.dtype)
+        return select(truth(f"{x} > {zero}"), literal(1, x.dtype), rest, x.dtype)
 
     # ---- Bits
     @staticmethod
@@ -379,7 +375,7 @@ def _to_integer(name: str) -> Callable[[Any, torch.dtype], str]:
 def _fill_in() -> None:
     """Adds the tables' rows, and for what is missing methods that say so."""
     rows: dict[str, Callable[..., str]] = {}
-    rows |= {name: _of_one(text) for name, text in _FUNCTIONS.items() if name != "sigmoid"}
+    rows |= {name: _of_one(text) for name, text in _FUNCTIONS.items()}
     rows |= {name: _of_two(text) for name, text in _FUNCTIONS_OF_TWO.items()}
     rows |= {name: _arithmetic(*both) for name, both in _ARITHMETIC.items()}
     rows |= {name: _comparison(operator) for name, operator in _COMPARISONS.items()}

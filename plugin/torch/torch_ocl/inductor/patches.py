@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import sympy
 import torch
 from torch._inductor import compile_fx, graph, lowering, scheduler, utils
 from torch._inductor.fx_passes import joint_graph, post_grad
 
 from torch_ocl.inductor import decide
 from torch_ocl.inductor.target import KEPT_ROW, Target
+from torch_ocl.inductor.types import WIDTH
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
@@ -75,7 +77,8 @@ def _is_kept_row(x: Any, axis: Any) -> bool:
     axes = sorted(a % len(sizes) for a in axes) if sizes else []
     row = [sizes[a] for a in axes]
     is_last = axes == list(range(len(sizes) - len(axes), len(sizes)))
-    return is_last and all(n.is_Integer for n in row) and 16 <= math.prod(map(int, row)) <= KEPT_ROW
+    is_known = all(isinstance(n, (int, sympy.Integer)) for n in row)
+    return is_last and is_known and WIDTH <= math.prod(map(int, row)) <= KEPT_ROW
 
 
 PATCHES = (
