@@ -27,6 +27,7 @@ PAGES = (
     "src/base/SETTINGS.md",
     "src/docs/captures.md",
     "src/docs/limits.md",
+    "src/docs/scale_out.md",
     "src/docs/traces.md",
     "src/docs/tutorial.md",
     "src/docs/write_a_backend.md",
