@@ -37,7 +37,8 @@ def error_of_all_reduce(group: Any = None) -> tuple[float, str]:
 
 def one_comes_late(limit: float, seconds: float) -> tuple[float, str]:
     """In a group with this limit, rank 1 comes some seconds after the others."""
-    group = dist.new_group(timeout=datetime.timedelta(seconds=limit))
+    group = dist.new_group()
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=limit), group)
     dist.all_reduce(ones(), group=group)
     if dist.get_rank() == 1:
         time.sleep(seconds)
