@@ -7,6 +7,7 @@ import tempfile
 import time
 import traceback
 import unittest
+import unittest.mock
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -36,9 +37,10 @@ class Ranks:
         self.pipes, self.processes = [], []
         for rank in range(size):
             here, there = context.Pipe()
-            arguments = (there, rank, size, backend, store, env or {}, copies)
+            arguments = (there, rank, size, backend, store, copies)
             process = context.Process(target=_serve, args=arguments, daemon=True)
-            process.start()
+            with unittest.mock.patch.dict(os.environ, env or {}):  # some are read by the import
+                process.start()
             self.pipes.append(here)
             self.processes.append(process)
 
@@ -84,10 +86,9 @@ def _serve(
     size: int,
     backend: str | None,
     store: str,
-    env: dict[str, str],
     copies: bool,
 ) -> None:
-    os.environ.update(env, RANK=str(rank), WORLD_SIZE=str(size))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
     warnings.simplefilter("ignore", FutureWarning)  # names that torch 2.13 renamed
     torch_ocl.distributed._copies = copies
     torch.set_num_threads(1)

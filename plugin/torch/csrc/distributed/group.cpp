@@ -192,14 +192,16 @@ std::string Group::failed(const Submitted& call, const std::string& reason) {
     if (!failure_.empty()) return call.text + " was not done: the group has ended: " + failure_;
   }
   std::string text = call.text + " failed: " + reason;
-  notices_.tell_failure(text);
   if (!call.call.peer) {
     notices_.came_to(call.number);
     const std::string missing = notices_.missing(call.number);
     if (!missing.empty()) text += "; ranks that had not come: " + missing;
   }
-  const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = text;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = text;
+  }
+  notices_.tell_failure(text);
   return text;
 }
 
@@ -207,10 +209,11 @@ void Group::look_around() {
   constexpr std::chrono::seconds kLong{1};
   if (is_forked()) return;
   std::vector<uint64_t> numbers;
-  bool has_unfinished = false;
+  std::string own;
   {
     const std::lock_guard lock(mutex_);
-    has_unfinished = !unfinished_.empty();
+    if (unfinished_.empty()) return;
+    own = failure_;
     for (auto& [work, started] : running_) {
       if (started.is_told || std::chrono::steady_clock::now() - started.begin < kLong) continue;
       started.is_told = true;
@@ -218,8 +221,10 @@ void Group::look_around() {
     }
   }
   for (const uint64_t number : numbers) notices_.came_to(number);
-  if (!has_unfinished) return;
-  if (const auto failure = notices_.heard_failure()) abandon("another rank says: " + *failure);
+  if (!own.empty())
+    abandon(own);
+  else if (const auto failure = notices_.heard_failure())
+    abandon("another rank says: " + *failure);
 }
 
 void Group::abandon(const std::string& why) {

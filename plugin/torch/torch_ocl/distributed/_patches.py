@@ -19,6 +19,7 @@ def install() -> None:
     _default_backend()
     _gloo_of_ocl()
     _bfloat16_hooks()
+    _time_limits()
 
 
 def _default_backend() -> None:
@@ -105,3 +106,24 @@ def _renamed(hook: Callable[..., Any]) -> Callable[..., Any]:
 
     renamed.__name__ = "renamed"
     return renamed
+
+
+def _time_limits() -> None:
+    """``_set_pg_timeout`` of groups with the backend ``ocl``.
+
+    All versions: it knows the classes of Gloo and NCCL, and warns for others; no issue is known.
+    """
+    old = c10d._set_pg_timeout
+
+    @functools.wraps(old)
+    def _set_pg_timeout(timeout: Any, group: dist.ProcessGroup | None = None) -> None:
+        chosen = group if group is not None else c10d._get_default_group()
+        kinds = {device.type for device in chosen._device_types}
+        backends = [chosen._get_backend(torch.device(kind)) for kind in kinds]
+        ours = [backend for backend in backends if backend.name() == "ocl"]
+        for backend in ours:
+            backend.set_timeout(timeout)
+        if len(ours) < len(backends):
+            old(timeout, group)
+
+    c10d._set_pg_timeout = _set_pg_timeout
