@@ -65,6 +65,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_CACHE_DIR", "cache"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
+                        {"OCLTENSOR_COMPILE", "2"},
                         {"OCLTENSOR_FLOAT64", "no"},
                         {"OCLTENSOR_CAPS", "fp8=0"},
                         {"OCLTENSOR_CAPS", "fp16"},
@@ -128,7 +129,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 40u);
+  EXPECT_EQ(config::list().size(), 41u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -200,7 +200,7 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return tuple(_C.default_generator(index) for index in range(device_count()))
     if name == "Scheduling":  # read by Inductor when it begins
-        from torch_ocl.inductor.register import register
+        from torch_ocl.inductor.registration import register
 
         register()
     raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")

@@ -17,7 +17,7 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
 from torch_ocl.inductor import settings
 from torch_ocl.inductor.lowerings import decompositions
-from torch_ocl.inductor.register import register
+from torch_ocl.inductor.registration import register
 from torch_ocl.inductor.report import report
 
 
