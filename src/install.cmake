@@ -31,7 +31,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/torch/examples/libraries DESTINAT
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${doc_dir}/bench FILES_MATCHING PATTERN "*.svg")
 foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/compile.md src/docs/limits.md src/docs/scale_out.md
              src/docs/traces.md src/docs/tutorial.md src/docs/write_a_backend.md src/host/README.md plugin/opencl/README.md
-             plugin/opencl/DEVICES.md plugin/torch/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
+             plugin/opencl/DEVICES.md plugin/torch/README.md plugin/torch/torch_ocl/inductor/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
              plugin/torch/ERRORS.md plugin/torch/csrc/runtime/README.md plugin/torch/csrc/profiler/README.md
              plugin/torch/csrc/operators/README.md plugin/torch/csrc/composites/README.md
              plugin/torch/csrc/api/README.md plugin/torch/include/torch_ocl/torch_ocl.h
