@@ -25,7 +25,7 @@ def updated(weight: torch.Tensor, grad: torch.Tensor, state: torch.Tensor, step:
 
 
 class Layer(torch.nn.Module):
-    """As libraries of quantised layers write it: a function of theirs is compiled, not the model."""
+    """As libraries of quantised layers write it: a function is compiled, not the model."""
 
     def __init__(self, dequantize: Callable) -> None:
         super().__init__()
