@@ -170,6 +170,9 @@ TEST_F(Captures, ExportedKernelsCanBeEdited) {
   EXPECT_THAT(o.text, HasSubstr("999 of 1000 elements differ"));
   EXPECT_EQ(replay("--tolerance 1e7 --kernel-dir " + path("report")).code, 0);
   EXPECT_EQ(replay("--exact --tolerance 1e7 --kernel-dir " + path("report")).code, 1);
+  for (const auto& entry : fs::directory_iterator(path("report")))
+    if (entry.path().extension() == ".options") std::ofstream(entry.path()) << "-D float=thing\n";
+  EXPECT_THAT(replay("--kernel-dir " + path("report")).text, HasSubstr("thing"));
   EXPECT_THAT(replay("--kernel-dir /tmp").text,
               HasSubstr("has no file of this capture's programs"));
 }

@@ -3,11 +3,25 @@
 
 #include <cctype>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "ocltensor/error.h"
 
 namespace ocltensor::replay {
+
+namespace {
+
+std::optional<std::string> text_of(const std::string& path) {
+  const std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
 
 std::string export_name(const capture_file::Capture& capture,
                         const capture_file::Program& program) {
@@ -23,11 +37,12 @@ std::string export_name(const capture_file::Capture& capture,
 Replacements read_replacements(const capture_file::Capture& capture, const std::string& folder) {
   Replacements found;
   for (const auto& program : capture.programs()) {
-    std::ifstream file(folder + "/" + export_name(capture, program));
-    if (!file) continue;
-    std::ostringstream text;
-    text << file.rdbuf();
-    found[program.id] = text.str();
+    const std::string path = folder + "/" + export_name(capture, program);
+    std::optional<std::string> source = text_of(path);
+    if (!source) continue;
+    const std::string options = text_of(path + ".options").value_or(program.options);
+    found[program.id] = {std::move(*source),
+                         options.substr(0, options.find_last_not_of(" \n") + 1)};
   }
   check(!found.empty() || capture.programs().empty(),
         "{} has no file of this capture's programs, e.g. {}: --export DIR writes them all", folder,

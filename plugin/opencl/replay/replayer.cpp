@@ -39,13 +39,15 @@ void Replayer::build(const Replacements& replacements) {
   for (const file::Program& program : capture_.programs()) {
     progress_("building", done++, capture_.programs().size());
     const auto other = replacements.find(program.id);
-    const std::string& source = other == replacements.end() ? program.source : other->second;
+    const bool replaced = other != replacements.end();
+    const std::string& source = replaced ? other->second.source : program.source;
+    const std::string& options = replaced ? other->second.options : program.options;
     check(device_.caps().structs_by_value || source.find("Params p") == std::string::npos,
           "{} takes structures by value, which {} does not support: capture on this device, or "
           "replay "
           "on another one",
           program.name, device_.caps().platform);
-    programs_[program.id] = device_.programs().build(source, program.options, program.name.c_str());
+    programs_[program.id] = device_.programs().build(source, options, program.name.c_str());
   }
   for (const auto& [id, kernel] : capture_.kernels()) {
     cl_int code = CL_SUCCESS;

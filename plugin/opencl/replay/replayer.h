@@ -20,8 +20,11 @@ namespace ocltensor::replay {
 // Called to show progress: what is being done, and how much of it is done.
 using Progress = std::function<void(const char* what, size_t done, size_t total)>;
 
-// Sources of programs, e.g. from exported files; see export_name().
-using Replacements = std::map<uint64_t, std::string>;  // by program
+// What is built in place of a captured program, e.g. from exported files; see export_name().
+struct Replacement {
+  std::string source, options;
+};
+using Replacements = std::map<uint64_t, Replacement>;  // by program
 
 class Replayer {
  public:

@@ -59,8 +59,8 @@ std::string readme(const Capture& capture, const std::string& capture_path) {
       "To reproduce, with the capture itself ({}, {}):\n\n"
       "    ocltensor-replay {}                    # runs it and compares with the captured "
       "results\n"
-      "    ocltensor-replay --kernel-dir . {}     # the same with the programs of this folder, "
-      "edited\n"
+      "    ocltensor-replay --kernel-dir . {}     # the same with the programs and options of this "
+      "folder, edited\n"
       "    ocltensor-replay --time 9 {}           # how long each launch takes\n\n"
       "`--device NAME` chooses another device.\n",
       std::filesystem::path(capture_path).filename().string(), size_text(capture.file_bytes()),

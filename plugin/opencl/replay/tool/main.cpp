@@ -55,7 +55,8 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 10000));
   app.add_option("--rows", o.rows, "of the table of times; 0: all")->capture_default_str();
   app.add_option("--kernel-dir", o.kernel_dir,
-                 "take programs from files of this folder, named as --export names them");
+                 "take programs and their build options from files of this folder, named as "
+                 "--export names them");
   app.add_option("--export", o.export_dir,
                  "write programs, options, launches and a README to this folder; run nothing");
   app.add_flag("--json", o.as_json, "print JSON");
