@@ -32,6 +32,15 @@ std::string_view cut(std::string_view& text, char separator) {
 
 }  // namespace
 
+std::vector<std::string> kernel_names(cl_program program) {
+  std::string told;
+  check_cl(View<cl::Program>(program)->getInfo(CL_PROGRAM_KERNEL_NAMES, &told), "clGetProgramInfo");
+  std::string_view rest = told.c_str();  // clhpp may keep the terminating zero
+  std::vector<std::string> names;
+  while (!rest.empty()) names.emplace_back(cut(rest, ';'));
+  return names;
+}
+
 std::vector<cl::Kernel> kernels_of(cl_program program) {
   cl_uint count = 0;
   check_cl(cl().clCreateKernelsInProgram(program, 0, nullptr, &count), "clCreateKernelsInProgram");

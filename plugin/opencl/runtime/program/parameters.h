@@ -30,6 +30,9 @@ bool are_known(const ProgramParameters& parameters);
 std::string to_text(const ProgramParameters& parameters);
 std::optional<ProgramParameters> parameters_from(std::string_view text);
 
+// The names of a built program's kernels, of which none is made. Throws as check_cl() does.
+std::vector<std::string> kernel_names(cl_program program);
+
 // All kernels of a built program. Throws as check_cl() does.
 std::vector<cl::Kernel> kernels_of(cl_program program);
 

@@ -224,18 +224,18 @@ cl::Program ProgramCache::load(const disk_cache::Key& key, const ProgramText& te
   return program;
 }
 
-// What is known of a given program's kernels, whose names the driver must be able to use: making a
-// binary ends the process with PoCL else.
+// What is known of a given program's kernels, whose names the driver must be able to use: else
+// PoCL ends the process that makes a binary, and NVIDIA's driver damages it with the first kernel.
 ProgramParameters ProgramCache::asked(const ProgramText& text, cl_program program) const {
   if (text.origin == TextOrigin::Plugin) return {};
-  ProgramParameters parameters = ask_parameters(program);
-  for (const auto& [name, list] : parameters)
-    if (caps_.longest_kernel_name != 0 && name.size() > caps_.longest_kernel_name)
-      fail(TB_E_COMPILE,
-           "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it a "
-           "shorter one",
-           caps_.longest_kernel_name, caps_.platform, name.size(), name);
-  return parameters;
+  if (const size_t longest = caps_.longest_kernel_name; longest != 0)
+    for (const std::string& name : kernel_names(program))
+      if (name.size() > longest)
+        fail(TB_E_COMPILE,
+             "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it "
+             "a shorter one",
+             longest, caps_.platform, name.size(), name);
+  return ask_parameters(program);
 }
 
 void ProgramCache::save(const disk_cache::Key& key, const ProgramText& text, cl_program program,
