@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/config_generation.h"
+
 namespace ocltensor::config {
 
 enum class Knob : uint8_t {
@@ -101,8 +103,6 @@ std::string near_settings(std::string_view name);
 // Every knob with its value and the value's source, in config.def's order. Does not throw for a bad
 // value, but lists it unchanged.
 std::vector<KnobState> list();
-// Increases with every set() and reset(), so that code can cache what it derives from a value.
-uint64_t generation();
 
 const char* name(Knob knob);
 // The accepted values as text: config.def's text, and the names of a mask's bits.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/config.h"
 #include "providers.h"
 
 namespace ocltensor::opencl {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/config.h"
+#include "base/config_generation.h"
 #include "base/name_patterns.h"
 
 namespace ocltensor::opencl {

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/config.h"
 #include "call/providers.h"
 #include "ops/family.h"
 #include "runtime/observe/verbose.h"
