@@ -4,7 +4,7 @@ usage: generate_launches.py KERNEL_DIR OUT_DIR STAMP
 
 The kernel `softmax_held` of KERNEL_DIR/softmax/softmax_gpu.cl becomes
 kernels::softmax::softmax_gpu::softmax_held in OUT_DIR/kernels/softmax.h, a KernelOf (see
-runtime/queue/kernel_of.h) whose structure has a member for each argument, in the kernel's
+runtime/kernels/kernel_of.h) whose structure has a member for each argument, in the kernel's
 order:
 
   __global T *x_base, ulong x_offset     MemoryRange x
@@ -160,7 +160,7 @@ def family_header(root: pathlib.Path, folder: pathlib.Path, sources: list[Source
         *(f'#include "{name}"' for name in dict.fromkeys(includes)),
         '#include "kernel_sources.h"',
         '#include "kernels/defines.h"',
-        '#include "runtime/queue/kernel_of.h"',
+        '#include "runtime/kernels/kernel_of.h"',
         f"namespace ocltensor::opencl::kernels::{family} {{",
         *body,
         f"}}  // namespace ocltensor::opencl::kernels::{family}",

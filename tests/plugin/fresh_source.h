@@ -8,7 +8,7 @@
 #include <deque>
 #include <string>
 
-#include "runtime/queue/kernel.h"
+#include "runtime/kernels/find_kernel.h"
 
 namespace ocltensor::opencl {
 

@@ -15,7 +15,8 @@
 #include "fresh_source.h"
 #include "kernels/copy.h"
 #include "runtime/driver/clhpp.h"
-#include "runtime/queue/kernel.h"
+#include "runtime/kernels/find_kernel.h"
+#include "runtime/kernels/launch.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -10,8 +10,9 @@
 #include "base/operators.h"
 #include "call/policy.h"
 #include "runtime/device/device.h"
+#include "runtime/kernels/find_kernel.h"
+#include "runtime/kernels/kernel_of.h"
 #include "runtime/memory/memory.h"
-#include "runtime/queue/kernel_of.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {

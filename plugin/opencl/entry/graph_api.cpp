@@ -5,7 +5,7 @@
 #include "handles.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
-#include "runtime/queue/graph.h"
+#include "runtime/graphs/graph.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -7,10 +7,10 @@
 #include "operator_log.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/kernels/library.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/recorder.h"
 #include "runtime/program/program.h"
-#include "runtime/queue/library.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -10,9 +10,9 @@
 #include "runtime/device/device.h"
 #include "runtime/device/generator.h"
 #include "runtime/driver/process.h"
+#include "runtime/graphs/graph_recording.h"
 #include "runtime/memory/memory.h"
 #include "runtime/queue/command_queue.h"
-#include "runtime/queue/graph_recording.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {

@@ -9,6 +9,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/generator.h"
 #include "runtime/memory/memory.h"
+#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/graphs/graph.h"
 #include "runtime/observe/stream_observer.h"
-#include "runtime/queue/graph.h"
 #include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <type_traits>
 
+#include "runtime/kernels/launch.h"
 #include "runtime/program/source.h"
-#include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/driver/clhpp.h"
+#include "runtime/kernels/parameter_types.h"
 #include "runtime/queue/kernel.h"
-#include "runtime/queue/parameter_types.h"
 #include "runtime/queue/stream.h"
 #include "tensor_backend/plugin.h"
 

@@ -1,6 +1,6 @@
-// Kernels and launches. A kernel object belongs to one thread, because clSetKernelArg is not safe
-// on a shared one, and also to one stream if launches go through the stream's launch thread. It
-// remembers its arguments, so that a repeated launch sets only those that changed.
+// Kernels as commands of a stream. A kernel object belongs to one thread, because clSetKernelArg is
+// not safe on a shared one, and also to one stream if launches go through the stream's launch
+// thread. It remembers its arguments, so that a repeated launch sets only those that changed.
 #pragma once
 
 #include <array>
@@ -9,21 +9,14 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <type_traits>
-#include <vector>
 
-#include "ocltensor/error.h"
 #include "runtime/driver/opencl.h"
-#include "runtime/memory/memory.h"
-#include "runtime/memory/memory_range.h"
-#include "runtime/program/defines.h"
-#include "runtime/program/source.h"
 #include "runtime/queue/command.h"
 #include "runtime/queue/kernel_arguments.h"
-#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 
+class Device;
 class Program;
 
 class Kernel {
@@ -35,6 +28,9 @@ class Kernel {
   Kernel(Device& device, std::shared_ptr<Program> program, const char* name, bool unproven)
       : name_(name), later_(new Later{device, std::move(program), unproven}) {}
   cl_kernel get() const { return kernel_; }
+  // The kernel `name` of a program that is built here and now, if it is missing. Throws as
+  // ProgramCache::get() does, and Error(TB_E_INTERNAL) if the program has no such kernel.
+  static std::unique_ptr<Kernel> made(Device& device, Program& program, const char* name);
   bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
   // For those who submit: builds the program, or waits for who builds it, and for the verdict.
   void make();
@@ -112,87 +108,6 @@ class Kernel {
   std::array<Remembered, kRemembered> remembered_{};
   ArgumentChanges changes_;
   uint64_t epoch_ = 0;  // the stream's epoch at the last use
-};
-
-// This thread's kernel `function` of the program made from `source` and `defines`. A program that
-// is missing is built; or noted as missing, if the stream rehearses; or asked of builders, if the
-// stream has a launch thread, and the kernel is pending; as is one that is being proven, but
-// for its test. The reference is valid as long as the process. `function` must be a string literal.
-Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
-                    const Defines& defines);
-
-// Whether kernels of the stream may be pending. A process's first program is always built at once:
-// it loads the compiler, whose exit handlers must not run while a launch thread compiles.
-bool defers_builds(const Stream& stream);
-
-// A number of work-items, in three dimensions. Signed, like all sizes of tensors.
-using Grid = std::array<int64_t, 3>;
-
-// Sets arguments in the order of the kernel's parameters, and enqueues. Operators do not use it
-// directly: the structures written by generate_launches.py do (KernelOf, OpCall::launch).
-class Launch {
- public:
-  Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
-    kernel_.enter(stream.epoch());
-    // Arguments of a launch that was never made: their buffers may be gone.
-    if (!kernel_.changes().empty()) [[unlikely]]
-      kernel_.forget_arguments();
-  }
-  Launch(Launch&&) = default;
-  ~Launch();
-
-  // Binds two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the
-  // address must belong to the caller. Address 0 binds an empty buffer.
-  Launch& memory(const MemoryRange& range) { return memory(range.address, range.low, range.high); }
-  Launch& memory(tb_address address, int64_t low, int64_t high) {
-    const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
-    kernel_.set_arg(next_++, sizeof place.buffer, &place.buffer);
-    kernel_.set_arg(next_++, sizeof place.offset, &place.offset);
-    return *this;
-  }
-  // Binds a number, or a parameter structure (which some drivers take in memory only).
-  template <typename T>
-  Launch& value(const T& v) {
-    if constexpr (std::is_class_v<T>) return bytes(&v, sizeof v);
-    kernel_.set_arg(next_++, sizeof v, &v);
-    return *this;
-  }
-  Launch& bytes(const void* data, size_t size);
-  // Binds two parameters, those of kernels/include/faults.h.
-  Launch& faults(FaultSite site) {
-    const cl_mem record = stream_.faults().record();
-    kernel_.set_arg(next_++, sizeof record, &record);
-    kernel_.set_arg(next_++, sizeof site.number, &site.number);
-    reports_ = site.number != 0;
-    return *this;
-  }
-  // Binds a `__local` parameter.
-  Launch& local(size_t bytes) {
-    kernel_.set_arg(next_++, bytes, nullptr);
-    return *this;
-  }
-
-  Kernel& kernel() { return kernel_; }
-
-  // `global` counts work-items; zeros in `local` let the driver choose. A range with a zero in
-  // `global` is not launched.
-  void run(const Grid& global, const Grid& local) {
-    if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
-    const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
-    stream_.launch(kernel_, {rank, in_size_t(global), in_size_t(local)});
-    if (reports_) stream_.faults().expect();
-  }
-
- private:
-  static std::array<size_t, 3> in_size_t(const Grid& grid) {
-    return {static_cast<size_t>(grid[0]), static_cast<size_t>(grid[1]),
-            static_cast<size_t>(grid[2])};
-  }
-  Stream& stream_;
-  Kernel& kernel_;
-  uint32_t next_ = 0;
-  bool reports_ = false;
-  std::vector<tb_address> structures_;  // parameter structures in memory; freed with the launch
 };
 
 }  // namespace ocltensor::opencl
