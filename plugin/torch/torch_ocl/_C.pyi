@@ -102,7 +102,7 @@ class PreparedKernel:
 def request_kernels(index: int, sources: list[str], options: str) -> int: ...
 def compile_kernels(index: int, source: str, options: str) -> KernelLibrary: ...
 def make_distributed_backend(
-    engine: torch._C._distributed_c10d.Backend,
+    engine: object,
     store: torch._C._distributed_c10d.Store,
     rank: int,
     size: int,

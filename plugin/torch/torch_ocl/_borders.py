@@ -4,6 +4,7 @@ These parts check device types by name, or have code for CUDA alone. Without thi
 an AttributeError or a text about other devices. Their behaviour on other devices does not change.
 """
 
+import contextlib
 import functools
 import importlib
 import multiprocessing.reduction
@@ -149,6 +150,12 @@ def _register_collectives() -> None:
 
     # A list: of a string, PyTorch takes each letter for a device (2.13). The CPU's default is Gloo.
     backends.register_backend("ocl", create_backend, extended_api=True, devices=["ocl", "cpu"])
+
+    def rendezvous(*args: Any, **kwargs: Any) -> Any:
+        return importlib.import_module("torch_ocl.distributed._mpi").rendezvous(*args, **kwargs)
+
+    with contextlib.suppress(RuntimeError):  # somebody else's "mpi://"
+        importlib.import_module("torch.distributed").register_rendezvous_handler("mpi", rendezvous)
 
     @functools.wraps(old)
     def _new_process_group_helper(*args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,6 @@
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <utility>
 
-#include "c10d_engine.h"
 #include "checks.h"
 #include "parts.h"
 #include "reduction.h"
@@ -352,13 +351,12 @@ c10d::ErrorType OclBackend::getError() {
 
 void OclBackend::abort() { group_->abandon("it was aborted"); }
 
-c10::intrusive_ptr<c10d::Backend> make_backend(c10::intrusive_ptr<c10d::Backend> engine,
+c10::intrusive_ptr<c10d::Backend> make_backend(std::shared_ptr<Engine> engine,
                                                c10::intrusive_ptr<c10d::Store> store,
                                                GroupOptions options) {
   auto shown = c10::make_intrusive<c10d::Backend::Options>("ocl", options.limit);
   shown->group_name = options.name;
-  auto group =
-      Group::make(make_c10d_engine(std::move(engine)), std::move(store), std::move(options));
+  auto group = Group::make(std::move(engine), std::move(store), std::move(options));
   return c10::make_intrusive<OclBackend>(std::move(group), std::move(shown));
 }
 

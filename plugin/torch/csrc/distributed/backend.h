@@ -84,9 +84,9 @@ class OclBackend final : public c10d::Backend {
   std::optional<CoalescedWork::Works> coalescing_;
 };
 
-// A backend over another one for tensors of the CPU, which carries the bytes.
-TORCH_OCL_API c10::intrusive_ptr<c10d::Backend> make_backend(
-    c10::intrusive_ptr<c10d::Backend> engine, c10::intrusive_ptr<c10d::Store> store,
-    GroupOptions options);
+// A backend over an engine.
+TORCH_OCL_API c10::intrusive_ptr<c10d::Backend> make_backend(std::shared_ptr<Engine> engine,
+                                                             c10::intrusive_ptr<c10d::Store> store,
+                                                             GroupOptions options);
 
 }  // namespace torch_ocl::distributed

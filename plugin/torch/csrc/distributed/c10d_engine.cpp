@@ -26,14 +26,14 @@ Tensors tensors_of(const Spans& spans) {
 
 at::ScalarType type_of(Number number) {
   switch (number) {
-    case Number::Float16: return at::kHalf;
-    case Number::BFloat16: return at::kBFloat16;
     case Number::Float32: return at::kFloat;
     case Number::Float64: return at::kDouble;
     case Number::Int8: return at::kChar;
     case Number::UInt8: return at::kByte;
     case Number::Int32: return at::kInt;
     case Number::Int64: return at::kLong;
+    case Number::Float16:
+    case Number::BFloat16: break;
   }
   TORCH_INTERNAL_ASSERT(false);
 }

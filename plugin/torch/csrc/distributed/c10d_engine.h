@@ -5,9 +5,10 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "engine.h"
+#include "torch_ocl/export.h"
 
 namespace torch_ocl::distributed {
 
-std::shared_ptr<Engine> make_c10d_engine(c10::intrusive_ptr<c10d::Backend> backend);
+TORCH_OCL_API std::shared_ptr<Engine> make_c10d_engine(c10::intrusive_ptr<c10d::Backend> backend);
 
 }  // namespace torch_ocl::distributed

@@ -18,8 +18,8 @@ using Spans = std::vector<Span>;
 
 // How two numbers become one.
 enum class Combine { Sum, Product, Min, Max, BitAnd, BitOr, BitXor };
-// The numbers that an engine may know; all others it moves as bytes.
-enum class Number { Float16, BFloat16, Float32, Float64, Int8, UInt8, Int32, Int64 };
+// The numbers that can be combined: an engine combines all but 16-bit ones, which stand last.
+enum class Number { Float32, Float64, Int8, UInt8, Int32, Int64, Float16, BFloat16 };
 
 // Every rank of the group calls the same functions in the same order; send and receive pair by
 // rank and tag, and may run beside each other and beside one other function. A call returns when

@@ -79,8 +79,7 @@ Reduction::Reduction(const Op& op, at::ScalarType type, int rank, int size)
   formula_.factor = factor_of(op);
   if (op.op_ == Op::AVG) formula_.divisor = size;
   const bool rounds = type_ == Number::Float16 || type_ == Number::BFloat16;
-  const bool exact = formula_.how == Combine::Min || formula_.how == Combine::Max;
-  exchange_ = (rounds && !exact) || op.op_ == Op::PREMUL_SUM;
+  exchange_ = rounds || op.op_ == Op::PREMUL_SUM;
 }
 
 Spans Reduction::pieces_of(Span memory) const {

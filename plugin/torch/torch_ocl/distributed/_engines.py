@@ -6,15 +6,23 @@ from typing import Any
 
 import torch.distributed as dist
 
+from torch_ocl import _C
+from torch_ocl.distributed import _mpi
+
+SETTING = "OCLTENSOR_DISTRIBUTED_ENGINE"
+
 
 @dataclass(frozen=True)
 class Engine:
-    """A backend of torch.distributed for tensors of the CPU, over which ``ocl`` works."""
+    """What ``ocl`` works over: a backend of torch.distributed for tensors of the CPU, or an object
+    with the functions of ``csrc/distributed/engine.h``."""
 
     name: str
     is_available: Callable[[], bool]
+    is_preferred: Callable[[], bool]  # where it is available
     # Of c10d's DistributedBackendOptions: store, group_rank, group_size, timeout, ...
     make: Callable[[Any], Any]
+    need: str  # what it takes to be available
 
 
 def _gloo(options: Any) -> Any:
@@ -27,13 +35,19 @@ def _gloo(options: Any) -> Any:
 
 
 # In the order of preference.
-ENGINES = (Engine("gloo", dist.is_gloo_available, _gloo),)
+ENGINES = (
+    Engine("mpi", _mpi.is_installed, _mpi.is_launched, _mpi.make, "pip install 'torch_ocl[mpi]'"),
+    Engine("gloo", dist.is_gloo_available, lambda: True, _gloo, "a torch that was built with it"),
+)
 
 
 def choose() -> Engine:
-    """The first engine that this torch has."""
+    """The engine that the setting names, else the first that is preferred here."""
+    wanted = _C.get_setting(SETTING)
     for engine in ENGINES:
-        if engine.is_available():
+        if engine.name == wanted if wanted else engine.is_available() and engine.is_preferred():
+            if not engine.is_available():
+                raise RuntimeError(f"ocl: {SETTING}={wanted} needs {engine.need}")
             return engine
-    names = ", ".join(engine.name for engine in ENGINES)
-    raise RuntimeError(f"ocl: torch.distributed needs one of {names}, and this torch has none")
+    needs = ", or ".join(f"{engine.name} ({engine.need})" for engine in ENGINES)
+    raise RuntimeError(f"ocl: torch.distributed needs an engine: {needs}")
