@@ -134,6 +134,20 @@ TEST(Memory, ChangingShapesDoNotGrow) {
   EXPECT_LE(ot::driver_allocated_memory(), reserved);
 }
 
+TEST(Random, IntegersOfEachTypeAreTheCpus) {
+  for (const ot::DType type :
+       {ot::DType::Bool, ot::DType::UInt8, ot::DType::Int8, ot::DType::Int16, ot::DType::UInt16,
+        ot::DType::Int32, ot::DType::UInt32, ot::DType::Int64, ot::DType::UInt64,
+        ot::DType::Float16, ot::DType::BFloat16, ot::DType::Float32, ot::DType::Float64}) {
+    const auto drawn = [type](const char* device) {
+      ot::Generator::default_of(device).set_seed(42);
+      return ot::empty({257}, {type, device}).random_().to("cpu").to(ot::DType::Int64);
+    };
+    EXPECT_EQ(drawn("ocl").to_vector<int64_t>(), drawn("cpu").to_vector<int64_t>())
+        << ot::name(type);
+  }
+}
+
 TEST(Random, SameSeedSameNumbersAsTheCpu) {
   for (const char* name : {"ocl", "cpu"}) ot::Generator::default_of(name).set_seed(42);
   const auto on_device =

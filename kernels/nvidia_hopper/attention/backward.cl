@@ -58,16 +58,16 @@
 #define BLOCK(MASKED)                                        \
   {                                                          \
     barrier_wait(full + 8 * slot, phase);                    \
-    QUERY_OF_BLOCK_BEFORE                                    \
+    ADD_PREVIOUS_BLOCK_TO_QUERY                                    \
     SCORES(e, kept1, along1 + slot * STEP(2 * BLOCK_BYTES)); \
     DRAW_DROPOUT                                             \
     ALL_BUT_ONE_DONE_OF(SCORE_COUNT, s);                     \
     MASK_BLOCK(MASKED, BLOCK_AT(k))                          \
     WEIGHTS                                                  \
     GRADIENTS                                                \
-    LEAVE_SCORES                                             \
+    STORE_SCORE_GRADIENTS                                             \
     ADD_ROWS(d0, g, across0 + slot * STEP(2 * BLOCK_BYTES)); \
-    DRAIN                                                    \
+    WAIT_FOR_PRODUCTS                                                    \
     RELEASE(empty + 8 * slot)                                \
     NEXT_SLOT(slot, phase)                                   \
   }

@@ -10,7 +10,7 @@
 #if KEYS_KEPT
 #define STATISTICS_AT(j, which) \
   *(__local float2 *)(statistics + slot * 2 * BN + (j) / 8 * 128 + (j) % 8 * 8 + (which) + quarter * 2)
-#define DRAIN            \
+#define WAIT_FOR_PRODUCTS            \
   ALL_DONE(OUTPUTS, d0); \
   ALL_DONE(OUTPUTS, d1);
 #define MASK_CAUSAL(n)                                                 \
@@ -78,7 +78,7 @@
     GRADIENTS_OF(j, delta.x, delta.y, delta.x, delta.y) \
   }
 #else
-#define DRAIN ALL_DONE(OUTPUTS, d0);
+#define WAIT_FOR_PRODUCTS ALL_DONE(OUTPUTS, d0);
 #if ITEMS_READ_MASK
 #define MASK_BLOCK(masked, n) ADD_MASK(n, mask, (int)p.kept_rows, streamed, scale)
 #elif MASK
@@ -102,10 +102,10 @@
 // The weights of fragment j by the four elements' sums, and gradients of its scores by their deltas.
 #define WEIGHTS_OF(j, s0, s1, s2, s3)                                       \
   {                                                                         \
-    s[(j)*4] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4], unit, s0)), j, 0);     \
-    s[(j)*4 + 1] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 1], unit, s1)), j, 1); \
-    s[(j)*4 + 2] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 2], unit, s2)), j, 2); \
-    s[(j)*4 + 3] = MARKED(fast_exp2(LOG_WEIGHT(s[(j)*4 + 3], unit, s3)), j, 3); \
+    s[(j)*4] = WITH_DROPOUT_SIGN(fast_exp2(LOG_WEIGHT(s[(j)*4], unit, s0)), j, 0);     \
+    s[(j)*4 + 1] = WITH_DROPOUT_SIGN(fast_exp2(LOG_WEIGHT(s[(j)*4 + 1], unit, s1)), j, 1); \
+    s[(j)*4 + 2] = WITH_DROPOUT_SIGN(fast_exp2(LOG_WEIGHT(s[(j)*4 + 2], unit, s2)), j, 2); \
+    s[(j)*4 + 3] = WITH_DROPOUT_SIGN(fast_exp2(LOG_WEIGHT(s[(j)*4 + 3], unit, s3)), j, 3); \
   }
 #define GRADIENTS_OF(j, d0, d1, d2, d3)                                    \
   {                                                                        \
@@ -116,7 +116,7 @@
 // Dropped weights have a negative sign: packed they become 0, and the sum of a weight and its absolute value
 // is twice the weight, or 0. So deltas are twice what they are (backward_rows.cl), and so are gradients. This
 // leaves the units for logic, of which there are half as many, one operation a weight.
-#define MARKED(v, j, i) \
+#define WITH_DROPOUT_SIGN(v, j, i) \
   as_float(as_uint(v) | \
            (~kept_ones[(j) / 8] << (31 - KEPT_BIT(j, (i) % 2, KEPT_AT(j, (i) / 2))) & 0x80000000u))
 #define PACK_KEPT CAT(pack_positive_, TYPE)
@@ -124,7 +124,7 @@
 #else
 #undef DRAW_DROPOUT
 #define DRAW_DROPOUT
-#define MARKED(v, j, i) (v)
+#define WITH_DROPOUT_SIGN(v, j, i) (v)
 #define PACK_KEPT PACK
 #define GRADIENT(i, delta) (s[i] * (e[i] - (delta)))
 #endif

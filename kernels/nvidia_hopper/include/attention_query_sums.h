@@ -6,7 +6,7 @@
 
 #if ADDS_QUERY
 // dS of this block goes to local memory: for each 64 queries, a row of 128 swizzled bytes for each key.
-#define LEAVE_SCORES                                                            \
+#define STORE_SCORE_GRADIENTS                                                            \
   {                                                                             \
     UNROLL for (int j = 0; j < BN / 8; ++j) {                                   \
       const uint to_ = own_scores + buffer * SCORE_BYTES + j / 8 * (BM * 128) + \
@@ -38,7 +38,7 @@
     warp_barrier();                                                           \
     RELEASE(full_sums + 8 * warpgroup)                                        \
   }
-#define QUERY_OF_BLOCK_BEFORE                              \
+#define ADD_PREVIOUS_BLOCK_TO_QUERY                              \
   float q[QUERY_COUNT];                                    \
   BEGIN_QUERY                                              \
   SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES)); \
@@ -53,8 +53,8 @@
     ADD_QUERY                 \
   }
 #else
-#define LEAVE_SCORES
-#define QUERY_OF_BLOCK_BEFORE SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES));
+#define STORE_SCORE_GRADIENTS
+#define ADD_PREVIOUS_BLOCK_TO_QUERY SCORES(s, kept0, along0 + slot * STEP(2 * BLOCK_BYTES));
 #define LAST_QUERY
 #endif
 #endif

@@ -93,7 +93,7 @@ INLINE float4 weights_of(float4 s, float4 lse, float scale, bool check, int row,
 #if MASK
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
 #endif
-  OFTEN for (int e = 0; e < 4; ++e) {
+  UNROLL_ON_DEVICE for (int e = 0; e < 4; ++e) {
     if (check) {
       const int r = row + (e >> 1) * 8, c = column + (e & 1);
       const int key = IS_KEYS ? r : c, query = IS_KEYS ? c : r;
@@ -144,7 +144,7 @@ INLINE Statistics statistics_of(__local uchar *tiles, uint at, int j) {
 #else
 // Those of the lane's queries in fragments i.
 INLINE void load_statistics(Statistics s[FRAGMENTS_M], __global const float2 *from) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
     const float2 low = from[i * 16], high = from[i * 16 + 8];
     s[i].lse = (float4)(low.x, low.x, high.x, high.x);
     s[i].delta = (float4)(low.y, low.y, high.y, high.y);
@@ -193,8 +193,8 @@ INLINE void differentiate(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 
 }
 
 INLINE void clear(float4 sums[][FRAGMENTS_M]) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int j = 0; j < FRAGMENTS_D; ++j) sums[j][i] = (float4)(0.0f);
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_D; ++j) sums[j][i] = (float4)(0.0f);
 }
 
 // Stores a kept operand's gradient, times `factor`.
@@ -202,7 +202,7 @@ INLINE void store_gradient(__local uchar *tiles, float4 sums[][FRAGMENTS_M], flo
                            __global void *base, ulong offset, const FlashTensor t, int depth, const Share a) {
   const int row = a.first + (get_local_id(0) >> 5) * WARP_ROWS + ((get_local_id(0) & 31) >> 2);
   float4 factors[FRAGMENTS_M];
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) factors[i] = (float4)(factor);
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) factors[i] = (float4)(factor);
   store_results(tiles, sums, factors, head_of(base, offset, t, a.batch, a.head), t.row, row, a.rows, depth);
 }
 

@@ -23,13 +23,13 @@
 INLINE void read_rows(uint4 *held, const Rows r, int first) {
   int item = get_local_id(0);
   HIDE(item)
-  OFTEN for (int i = 0; i < COPIES(BN); ++i)
+  UNROLL_ON_DEVICE for (int i = 0; i < COPIES(BN); ++i)
     held[i] = load_chunk(source_of(r, first, item, i), bytes_of(r, first, item, i));
 }
 INLINE void write_rows(__local uchar *tiles, uint to, const uint4 *held) {
   int item = get_local_id(0);
   HIDE(item)
-  OFTEN for (int i = 0; i < COPIES(BN); ++i) store_chunk(tiles, to + PLACE_OF(item, i), held[i]);
+  UNROLL_ON_DEVICE for (int i = 0; i < COPIES(BN); ++i) store_chunk(tiles, to + PLACE_OF(item, i), held[i]);
 }
 #endif
 
@@ -42,15 +42,15 @@ typedef struct {
 // first ones.
 INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int queries, int keys, float scale,
                         __global const void *mask_base, ulong mask_offset, const AttentionParams p) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int h = 0; h < 2; ++h) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int h = 0; h < 2; ++h) {
       const int r = row + i * 16 + h * 8;
       const int end = r >= queries ? 0 : CAUSAL ? min(keys, r + 1) : keys;
 #if MASK
       __global const STYPE(M) *mask =
           AT_CONST(M, mask_base, mask_offset) + r * p.mask_row + column * p.mask_column;
 #endif
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
         const int c = column + j * 8;
         float x = h ? s[j][i].z : s[j][i].x, y = h ? s[j][i].w : s[j][i].y;
         x = c < end ? MASKED_AT(x, scale, mask, 0) : -INFINITY;
@@ -67,11 +67,11 @@ INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int querie
 // Turns scores into weights relative to the largest score so far, and the result so far with them.
 INLINE void soften(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 o[][FRAGMENTS_M],
                    Row state[][2], float unit) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
     float factor[2], less[2], units[2];
-    OFTEN for (int h = 0; h < 2; ++h) {
+    UNROLL_ON_DEVICE for (int h = 0; h < 2; ++h) {
       float top = state[i][h].top;
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j)
         top = larger(top, h ? larger(s[j][i].z, s[j][i].w) : larger(s[j][i].x, s[j][i].y));
       top = larger(top, float_from_neighbour(tiles, top, 1));
       top = larger(top, float_from_neighbour(tiles, top, 2));
@@ -82,7 +82,7 @@ INLINE void soften(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 o[][FRA
       state[i][h].top = top;
       state[i][h].total *= factor[h];
     }
-    OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
       const float4 v = s[j][i];
       const float4 w =
           (float4)(fast_exp2(fma(v.x, units[0], less[0])), fast_exp2(fma(v.y, units[0], less[0])),
@@ -91,7 +91,7 @@ INLINE void soften(__local uchar *tiles, float4 s[][FRAGMENTS_M], float4 o[][FRA
       state[i][1].total += w.z + w.w;
       s[j][i] = w;
     }
-    OFTEN for (int j = 0; j < FRAGMENTS_D; ++j)
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_D; ++j)
       o[j][i] *= (float4)(factor[0], factor[0], factor[1], factor[1]);
   }
 }
@@ -124,9 +124,9 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
 
   float4 o[FRAGMENTS_D][FRAGMENTS_M];
   Row state[FRAGMENTS_M][2];
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
-    OFTEN for (int j = 0; j < FRAGMENTS_D; ++j) o[j][i] = (float4)(0.0f);
-    OFTEN for (int h = 0; h < 2; ++h) state[i][h].top = -INFINITY, state[i][h].total = 0.0f;
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_D; ++j) o[j][i] = (float4)(0.0f);
+    UNROLL_ON_DEVICE for (int h = 0; h < 2; ++h) state[i][h].top = -INFINITY, state[i][h].total = 0.0f;
   }
   HELD
   bring_rows(tiles, at_query, query, first, BM);
@@ -156,9 +156,9 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
 
   const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float4 factor[FRAGMENTS_M];
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
     float part[2];
-    OFTEN for (int h = 0; h < 2; ++h) {
+    UNROLL_ON_DEVICE for (int h = 0; h < 2; ++h) {
       float total = state[i][h].total;
       total += float_from_neighbour(tiles, total, 1);
       total += float_from_neighbour(tiles, total, 2);

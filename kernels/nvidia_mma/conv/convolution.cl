@@ -143,12 +143,12 @@ __kernel void convolution_mma(__global void *target_base, ulong target_offset,
                               (PARTIAL ? get_group_id(2) * p.piece : phase.target);
   const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
   const int x0 = n0 + column, left = (int)p.m - x0;
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int low = 0; low < 2; ++low) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int low = 0; low < 2; ++low) {
       const int pixel = m0 + row + i * 16 + low * 8 + (lane >> 2), image = pixel / map_pixels;
       const int in_map = pixel - image * map_pixels;
       float2 v[FRAGMENTS_N];
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
         v[j] = low ? sums[j][i].zw : sums[j][i].xy;
 #if !PARTIAL
         const int x = x0 + j * 8 + (lane & 3) * 2, last = (int)p.m - 1;

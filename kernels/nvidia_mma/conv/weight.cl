@@ -112,11 +112,11 @@ __kernel void weight_mma(__global void *target_base, ulong target_offset, __glob
 
   __global result_t *target =
       (__global result_t *)((__global char *)target_base + target_offset) + get_group_id(2) * p.piece;
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int low = 0; low < 2; ++low) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
       float2 v[FRAGMENTS_N];
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) v[j] = low ? sums[j][i].zw : sums[j][i].xy;
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) v[j] = low ? sums[j][i].zw : sums[j][i].xy;
       store_row(tiles, target + y * p.target_m + n0 + column, 1, y < m ? n - n0 - column : 0, v, FRAGMENTS_N);
     }
 }

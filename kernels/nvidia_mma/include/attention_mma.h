@@ -23,11 +23,11 @@ typedef float T;
 #define FRAGMENTS_N (BN / 8)     // across a block of scores
 #define FRAGMENTS_D (DEPTH / 8)  // across a result
 #define FOR_FRAGMENTS                         \
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) \
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) \
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
 #define FOR_FOURS                                \
-  OFTEN for (int j = 0; j < FRAGMENTS_N; j += 4) \
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; j += 4) \
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
 
 // ---- Rows: operands in memory, and blocks of them in local memory.
 
@@ -77,15 +77,15 @@ INLINE void bring_rows(__local uchar *tiles, uint to, const Rows r, int first, i
   HIDE(item)
 #if ASYNC
   if (r.bytes % CHUNK == 0) {
-    OFTEN for (int i = 0; i < COPIES(count); ++i)
+    UNROLL_ON_DEVICE for (int i = 0; i < COPIES(count); ++i)
       copy_chunk(tiles, to + PLACE_OF(item, i), source_of(r, first, item, i),
                  bytes_of(r, first, item, i) > 0 ? CHUNK : 0);
   } else {
-    OFTEN for (int i = 0; i < COPIES(count); ++i)
+    UNROLL_ON_DEVICE for (int i = 0; i < COPIES(count); ++i)
       copy_chunk(tiles, to + PLACE_OF(item, i), source_of(r, first, item, i), bytes_of(r, first, item, i));
   }
 #else
-  OFTEN for (int i = 0; i < COPIES(count); ++i)
+  UNROLL_ON_DEVICE for (int i = 0; i < COPIES(count); ++i)
     store_chunk(tiles, to + PLACE_OF(item, i),
                 load_chunk(source_of(r, first, item, i), bytes_of(r, first, item, i)));
 #endif
@@ -102,10 +102,10 @@ INLINE void multiply_rows(__local uchar *tiles, float4 d[][FRAGMENTS_M], uint at
   int lane = get_local_id(0) & 31;
   HIDE(lane)
   FOR_FRAGMENTS d[j][i] = (float4)(0.0f);
-  OFTEN for (int k = 0; k < DEPTH / 16; ++k) {
+  UNROLL_ON_DEVICE for (int k = 0; k < DEPTH / 16; ++k) {
     uint4 a[FRAGMENTS_M];
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) LOAD_MATRICES(a[i], tiles, lane, LEFT_ROW)
-    OFTEN for (int j = 0; j < FRAGMENTS_N; j += 2) {
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) LOAD_MATRICES(a[i], tiles, lane, LEFT_ROW)
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; j += 2) {
       uint4 b;
       LOAD_MATRICES(b, tiles, lane, RIGHT_ROW)
       multiply(tiles, d[j], a, b.x, b.y);
@@ -118,14 +118,14 @@ INLINE void multiply_rows(__local uchar *tiles, float4 d[][FRAGMENTS_M], uint at
 INLINE void add_products(__local uchar *tiles, float4 d[][FRAGMENTS_M], float4 s[][FRAGMENTS_M], uint at_b) {
   int lane = get_local_id(0) & 31;
   HIDE(lane)
-  OFTEN for (int k = 0; k < BN / 16; ++k) {
+  UNROLL_ON_DEVICE for (int k = 0; k < BN / 16; ++k) {
     uint4 a[FRAGMENTS_M];
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
       const float4 low = s[2 * k][i], high = s[2 * k + 1][i];
       a[i] = (uint4)(pair_from(low.x, low.y), pair_from(low.z, low.w), pair_from(high.x, high.y),
                      pair_from(high.z, high.w));
     }
-    OFTEN for (int j = 0; j < FRAGMENTS_D; j += 2) {
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_D; j += 2) {
       uint4 b;
       LOAD_TURNED(b, tiles, lane, TURNED_ROW)
       multiply(tiles, d[j], a, b.x, b.y);
@@ -140,11 +140,11 @@ INLINE void add_products(__local uchar *tiles, float4 d[][FRAGMENTS_M], float4 s
 // `count`, `to` the head's first row, `step` elements lie between rows.
 INLINE void store_results(__local uchar *tiles, float4 d[][FRAGMENTS_M], const float4 *factor,
                           __global ushort *to, long step, int row, int count, int depth) {
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int h = 0; h < 2; ++h) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int h = 0; h < 2; ++h) {
       const int r = row + i * 16 + h * 8;
       float2 v[FRAGMENTS_D];
-      OFTEN for (int j = 0; j < FRAGMENTS_D; ++j)
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_D; ++j)
         v[j] = h ? d[j][i].zw * factor[i].zw : d[j][i].xy * factor[i].xy;
       store_row(tiles, to + r * step, 1, r < count ? depth : 0, v, FRAGMENTS_D);
     }

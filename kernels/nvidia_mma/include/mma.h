@@ -91,7 +91,7 @@ INLINE uint pair_of(__local const uchar *tiles, uint first, uint second) {
 
 #define EXCHANGE_WORDS (4 * FRAGMENTS_M + 2)  // that a lane shows to its warp
 #define TILE_BYTES (RING_BYTES + ITEMS * EXCHANGE_WORDS * 4)
-#define OFTEN  // unrolling would take PoCL's compiler minutes
+#define UNROLL_ON_DEVICE  // unrolling would take PoCL's compiler minutes
 #if KIND == KIND_f32
 INLINE float element_of(uint word, int k) { return as_float(word & 0xffffe000u); }  // the unit cuts
 #define PER_WORD 1
@@ -173,7 +173,7 @@ INLINE uint tf32_of(uint x) {
 #include "ptx.h"
 
 #define TILE_BYTES RING_BYTES
-#define OFTEN UNROLL
+#define UNROLL_ON_DEVICE UNROLL
 
 #define PLACE(tiles) ((uint)(size_t)(tiles))
 INLINE void store_chunk(__local uchar *tiles, uint to, uint4 v) {

@@ -8,7 +8,7 @@
 
 // `row` and `column` are where the warp's results begin in the tile.
 #define LOAD_FRAGMENTS(f, stage, s)         \
-  OFTEN for (int q_ = 0; q_ < LOADS; ++q_)  \
+  UNROLL_ON_DEVICE for (int q_ = 0; q_ < LOADS; ++q_)  \
     load_fragment(tiles, &(f), BUFFER(stage), row, column, s, lane, q_);
 #if AHEAD && FRAGMENTS_M + FRAGMENTS_N / 2 != FRAGMENTS_N
 #error "a load for each column fragment is ahead"
@@ -38,13 +38,13 @@ INLINE void sum_buffer(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Fragments 
 #endif
   if (copies) copy_operands(tiles, BUFFER(free_stage), o, whole);
   COMMIT_COPIES
-  OFTEN for (int s = 0; s < STEPS; ++s) {
+  UNROLL_ON_DEVICE for (int s = 0; s < STEPS; ++s) {
 #if AHEAD
     // The next step's loads are spread among this one's products. After the last one they load what nobody
     // needs.
     const int now = s & 1, is_last = s + 1 == STEPS;
     const uint next = is_last ? BUFFER(NEXT(stage)) : BUFFER(stage);
-    OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+    UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
       if (is_last && j == 0) { ARRIVED }
       load_fragment(tiles, &f[now ^ 1], next, row, column, is_last ? 0 : s + 1, lane, j);
       multiply(tiles, d[j], f[now].a, f[now].b[j][0], f[now].b[j][1]);
@@ -61,8 +61,8 @@ INLINE void sum_along_k(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Operands 
                         int column) {
   const uint ring = PLACE(tiles);
   const int lane = get_local_id(0) & 31;
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (sum4_t)(0);
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j)
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (sum4_t)(0);
   int stage = 0;
 #if !ASYNC  // two buffers: registers receive the next one while this one is multiplied
   Held held;
@@ -72,7 +72,7 @@ INLINE void sum_along_k(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Operands 
   for (int tile = 0; tile < count; ++tile) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (tile + 1 < count) read_operands(&held, &o);
-    OFTEN for (int s = 0; s < STEPS; ++s) {
+    UNROLL_ON_DEVICE for (int s = 0; s < STEPS; ++s) {
       LOAD_FRAGMENTS(f, stage, s)
       multiply_fragments(tiles, d, &f);
     }
@@ -81,7 +81,7 @@ INLINE void sum_along_k(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Operands 
   }
 #else
   int free_stage = STAGES - 1;
-  OFTEN for (int s = 0; s < STAGES - 1; ++s) {
+  UNROLL_ON_DEVICE for (int s = 0; s < STAGES - 1; ++s) {
     if (s < count) copy_operands(tiles, BUFFER(s), &o, false);
     COMMIT_COPIES
   }

@@ -27,7 +27,7 @@ INLINE void store_row(__local uchar *tiles, __global result_t *to, long step, in
   const int t = get_local_id(0) & 3;
   const bool aligned = step == 1 && ((size_t)to & (STORED_AT_ONCE * sizeof(result_t) - 1)) == 0;
 #if SUMS_STORED
-  OFTEN for (int j = 0; j < fragments; ++j) {
+  UNROLL_ON_DEVICE for (int j = 0; j < fragments; ++j) {
     const int x = j * 8 + t * 2;
     if (aligned && left - x > 1) *(__global sum2_t *)(to + x) = v[j];
     else {
@@ -36,15 +36,15 @@ INLINE void store_row(__local uchar *tiles, __global result_t *to, long step, in
     }
   }
 #else
-  OFTEN for (int j = 0; j < fragments; j += 4) {
+  UNROLL_ON_DEVICE for (int j = 0; j < fragments; j += 4) {
     uint pairs[4];
-    OFTEN for (int e = 0; e < 4; ++e) pairs[e] = pair_from(v[j + e].x, v[j + e].y);
+    UNROLL_ON_DEVICE for (int e = 0; e < 4; ++e) pairs[e] = pair_from(v[j + e].x, v[j + e].y);
     const uint4 all = fragment_of_pairs(tiles, (uint4)(pairs[0], pairs[1], pairs[2], pairs[3]));
     const int x = (j + t) * 8;
     if (aligned && left - x >= 8) *(__global uint4 *)(to + x) = all;
     else {
       const uint words[4] = {all.x, all.y, all.z, all.w};
-      OFTEN for (int e = 0; e < 8; ++e)
+      UNROLL_ON_DEVICE for (int e = 0; e < 8; ++e)
         if (left - x > e) to[(x + e) * step] = (ushort)(words[e / 2] >> (16 * (e & 1)));
     }
   }

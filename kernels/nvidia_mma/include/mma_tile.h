@@ -117,28 +117,28 @@ INLINE uint rest_of(uint x, uint large) { return tf32_of(as_uint(as_float(x) - a
 
 INLINE void multiply_fragments(__local uchar *tiles, sum4_t d[][FRAGMENTS_M], Fragments *f) {
 #if TF32_PARTS == 0
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) multiply(tiles, d[j], f->a, f->b[j][0], f->b[j][1]);
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) multiply(tiles, d[j], f->a, f->b[j][0], f->b[j][1]);
 #elif TF32_PARTS == 1
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) f->a[i] = tf32_of_4(f->a[i]);
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) f->a[i] = tf32_of_4(f->a[i]);
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j)
     multiply(tiles, d[j], f->a, tf32_of(f->b[j][0]), tf32_of(f->b[j][1]));
 #else
   // The unit cuts off bits when it adds: it sums one step alone, and ordinary additions do the rest.
   uint4 rest[FRAGMENTS_M];
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) {
     const uint4 v = f->a[i], large = tf32_of_4(v);
     rest[i] = (uint4)(rest_of(v.x, large.x), rest_of(v.y, large.y), rest_of(v.z, large.z),
                       rest_of(v.w, large.w));
     f->a[i] = large;
   }
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+  UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
     const uint large_0 = tf32_of(f->b[j][0]), large_1 = tf32_of(f->b[j][1]);
     float4 sums[FRAGMENTS_M];
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) sums[i] = (float4)(0.0f);
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) sums[i] = (float4)(0.0f);
     multiply(tiles, sums, rest, large_0, large_1);
     multiply(tiles, sums, f->a, rest_of(f->b[j][0], large_0), rest_of(f->b[j][1], large_1));
     multiply(tiles, sums, f->a, large_0, large_1);
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] += sums[i];
+    UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] += sums[i];
   }
 #endif
 }

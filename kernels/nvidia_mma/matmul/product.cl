@@ -101,11 +101,11 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
       LIE_IN_PAIRS(SELF_TYPE, AT_CONST(SELF_TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
   __global result_t *c = (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch + c_first;
-  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
-    OFTEN for (int low = 0; low < 2; ++low) {
+  UNROLL_ON_DEVICE for (int i = 0; i < FRAGMENTS_M; ++i)
+    UNROLL_ON_DEVICE for (int low = 0; low < 2; ++low) {
       const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
       sum2_t v[FRAGMENTS_N];
-      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+      UNROLL_ON_DEVICE for (int j = 0; j < FRAGMENTS_N; ++j) {
         v[j] = low ? sums[j][i].zw : sums[j][i].xy;
 #if ENDS
         v[j] = scaled_float2(v[j], end);

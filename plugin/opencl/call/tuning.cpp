@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "judge.h"
+#include "result_check.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -94,8 +94,8 @@ class Tuner {
     if (!build()) return false;
     Scratch results = q_.attempt(rule().candidate, {}, true);
     const bool tf32 = q_.call.policy().allow_tf32;
-    const Judge judge(q_.results(), tf32 ? 0x1p-10 : 0, results.read());
-    if (!judge.is_fit()) {
+    const ResultCheck expected(q_.results(), tf32 ? 0x1p-10 : 0, results.read());
+    if (!expected.is_fit()) {
       logging::debug("tuning", "{} cannot be tuned: all results are the same", q_.problem);
       return false;
     }
@@ -104,7 +104,7 @@ class Tuner {
     best_ = rule().time;
     for (size_t i = 1; i < trials_.size() && !stopped; ++i) {
       show(i);
-      if (trials_[i].time == 0) measure(trials_[i], judge);
+      if (trials_[i].time == 0) measure(trials_[i], expected);
     }
     choose();
     return true;
@@ -183,11 +183,11 @@ class Tuner {
     return best;
   }
 
-  void measure(Trial& t, const Judge& judge) {
+  void measure(Trial& t, const ResultCheck& expected) {
     std::string objection;
     try {
       const Scratch results = q_.attempt(t.candidate, t.configuration, true);
-      objection = judge.objection(results.read());
+      objection = expected.objection(results.read());
       if (objection.empty()) t.time = best_time(t);
     } catch (const Error& error) {
       if (error.status() == TB_E_OUT_OF_MEMORY) return;  // perhaps another time

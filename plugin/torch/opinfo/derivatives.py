@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import judges
+import accepted
 import torch
 from samples import HOST_ARGUMENTS, UNPREDICTABLE, WIDER, NoReference, compare, move, tensors, widen
 from torch.autograd import forward_ad
@@ -105,7 +105,7 @@ def against_cpu(how: Callable, op: OpInfo, sample: SampleInput, dtype: Any) -> N
     except AssertionError:
         if dtype not in WIDER or not predictable:
             raise
-        if judges.accepts_conditioned(
+        if accepted.accepts_conditioned(
             op, got, lambda nudge: how(op, sample, "cpu", lambda value: nudge(widen(value)))
         ):
             return

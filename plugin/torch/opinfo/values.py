@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import judges
+import accepted
 import torch
 from samples import (
     UNPREDICTABLE,
@@ -50,15 +50,15 @@ def run_sample(op: OpInfo, sample: SampleInput, dtype: Any, grad: bool) -> None:
     except AssertionError:
         if not predictable:
             raise
-        if not grad and judges.accepts(op, sample, tensors(got), tensors(want)):
+        if not grad and accepted.accepts(op, sample, tensors(got), tensors(want)):
             return
         # torch's float32 may be the worse of the two: float64 decides.
         exact = exact_result(op, sample, grad, tensors(want)) if dtype in WIDER else None
         if exact is None:
             raise
-        if grad and judges.accepts_gradient(op, sample, tensors(got), exact):
+        if grad and accepted.accepts_gradient(op, sample, tensors(got), exact):
             return
-        if judges.accepts_conditioned(
+        if accepted.accepts_conditioned(
             op,
             tensors(got),
             lambda nudge: tensors(call(op, sample, "cpu", grad, lambda v: nudge(widen(v)))),

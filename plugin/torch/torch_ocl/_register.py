@@ -30,14 +30,14 @@ def register() -> None:
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
     _missing.remove()
-    from torch_ocl import _C, _borders, _dlpack, _printing, backends, integrations, ocl
+    from torch_ocl import _C, _dlpack, _patches, _printing, backends, integrations, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, ocl)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.backends.ocl = backends  # type: ignore[attr-defined]
     sys.modules["torch.backends.ocl"] = backends
-    _borders.install()
+    _patches.install()
     _dlpack.install()
     _printing.install()
     # Runs before the interpreter ends: its threads still run, and drivers still work.

@@ -32,10 +32,10 @@ inline Dims joined(Dims batch, std::initializer_list<int64_t> last) {
   return batch;
 }
 inline TensorSpec column_major(DType type, const Dims& sizes) {
-  Dims turned = sizes;
-  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-  Dims strides = contiguous_strides(turned);
-  std::swap(strides[turned.size() - 1], strides[turned.size() - 2]);
+  Dims transposed = sizes;
+  std::swap(transposed[transposed.size() - 1], transposed[transposed.size() - 2]);
+  Dims strides = contiguous_strides(transposed);
+  std::swap(strides[transposed.size() - 1], strides[transposed.size() - 2]);
   return {type, sizes, strides};
 }
 

@@ -42,7 +42,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return b.defined() ? a + b : a;
 }
 
-Tensor restore(const Tensor& grad, const Dims& sizes, const IntList& dims, bool keepdim) {
+Tensor expand_reduced(const Tensor& grad, const Dims& sizes, const IntList& dims, bool keepdim) {
   if (keepdim || sizes.empty()) return grad.expand(sizes);
   Dims raised = sizes;
   for (const int64_t d : reduced_dims(sizes, dims)) raised[static_cast<size_t>(d)] = 1;
@@ -57,12 +57,13 @@ double reduced_count(const Dims& sizes, const IntList& dims) {
   return count;
 }
 
-Tensor shared(const Tensor& grad, const Tensor& self, const Tensor& result, const IntList& dims,
-              bool keepdim) {
-  const Tensor chosen = (self == restore(result, self.sizes(), dims, keepdim)).to(grad.dtype());
+Tensor share_among_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
+                        const IntList& dims, bool keepdim) {
+  const Tensor chosen =
+      (self == expand_reduced(result, self.sizes(), dims, keepdim)).to(grad.dtype());
   if (self.dim() == 0) return chosen * grad;
   const std::vector<int64_t> reduced = reduced_dims(self.sizes(), dims);
-  return chosen / chosen.sum(reduced, true) * restore(grad, self.sizes(), dims, keepdim);
+  return chosen / chosen.sum(reduced, true) * expand_reduced(grad, self.sizes(), dims, keepdim);
 }
 
 Tensor selected(const Tensor& grad, const Tensor& positions, const Dims& sizes, int64_t dim,
@@ -88,15 +89,15 @@ Tensor variance_slope(const Tensor& grad, const Tensor& self, const IntList& dim
   const double degrees = count - (correction ? correction->as_double() : 1);
   const std::vector<int64_t> reduced = reduced_dims(self.sizes(), dims);
   const Tensor centred = self.dim() == 0 ? self - self : self - self.mean(reduced, true);
-  return restore(grad, self.sizes(), dims, keepdim) * centred * (2 / degrees);
+  return expand_reduced(grad, self.sizes(), dims, keepdim) * centred * (2 / degrees);
 }
 
 Tensor norm_slope(const Tensor& grad, const Tensor& self, const Tensor& result, double order,
                   const IntList& dims, bool keepdim) {
-  const Tensor g = restore(grad, self.sizes(), dims, keepdim);
+  const Tensor g = expand_reduced(grad, self.sizes(), dims, keepdim);
   if (order == 0) return zeros_like(self);
   if (order == 1) return g * self.sign();
-  const Tensor norm = restore(result, self.sizes(), dims, keepdim);
+  const Tensor norm = expand_reduced(result, self.sizes(), dims, keepdim);
   if (std::isinf(order)) {
     const Tensor chosen = (self.abs() == norm).to(self.dtype());
     const Tensor count =
@@ -141,8 +142,8 @@ Tensor sinc_slope(const Tensor& self) {
 Tensor angle_slope(const Tensor& grad, const Tensor& self) {
   if (!is_complex(self.dtype())) return zeros_like(grad);
   const Tensor size = self.abs();
-  const Tensor turned = self * Scalar(std::complex<double>(0, 1));
-  return turned * where(size == 0, 0, grad / (size * size));
+  const Tensor matrix_transposed = self * Scalar(std::complex<double>(0, 1));
+  return matrix_transposed * where(size == 0, 0, grad / (size * size));
 }
 
 Tensor in_corner(const Tensor& part, const Dims& sizes) {
@@ -186,11 +187,11 @@ Tensor gathered(const Tensor& grad, const Dims& sizes, int64_t dim, const Tensor
   return zeros(sizes, like(grad)).scatter_add(dim, index, grad);
 }
 
-Tensor taken(const Tensor& grad, int64_t dim, const Tensor& index, const Dims& sizes) {
+Tensor scatter_taken(const Tensor& grad, int64_t dim, const Tensor& index, const Dims& sizes) {
   return in_corner(grad.gather(dim, index), sizes);
 }
 
-Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask) {
+Tensor scatter_by_mask(const Tensor& grad, const Dims& sizes, const Tensor& mask) {
   const Tensor positions = nonzero(mask.expand(broadcast(sizes, mask.sizes())));
   const Tensor gradient = zeros(broadcast(sizes, mask.sizes()), like(grad));
   std::vector<Tensor> indices;
@@ -307,7 +308,6 @@ int64_t heads_per_key(const Attention& call) {
   if (call.query.dim() < 3 || call.key.dim() < 3 || call.key.size(-3) <= 1) return 1;
   return std::max<int64_t>(1, call.query.size(-3) / call.key.size(-3));
 }
-Tensor turned(const Tensor& t) { return t.transpose(-2, -1); }
 
 // The gradient of scores from that of their softmax.
 Tensor score_slope(const Tensor& weights, const Tensor& weights_grad) {
@@ -323,24 +323,25 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_slopes(const Attention& cal
   const int64_t times = heads_per_key(call);
   Tensor inner = weights_grad, value_grad;
   if (grad.defined()) {
-    value_grad = summed(matmul(turned(weights), grad), times);
-    inner = sum_of(inner, matmul(grad, turned(repeated(call.value, times))));
+    value_grad = summed(matmul(matrix_transposed(weights), grad), times);
+    inner = sum_of(inner, matmul(grad, matrix_transposed(repeated(call.value, times))));
   }
   const Tensor scores = score_slope(weights, inner);
   const Tensor scaled = scores * call.scale;
   return {matmul(scaled, repeated(call.key, times)),
-          summed(matmul(turned(scaled), call.query), times), value_grad, scores};
+          summed(matmul(matrix_transposed(scaled), call.query), times), value_grad, scores};
 }
 
 Tensor attention_bias_slope(const Attention& call, const Tensor& grad, const Tensor& bias,
                             const Tensor& sums, bool is_causal) {
   const int64_t times = heads_per_key(call);
-  const Tensor scores = matmul(call.query, turned(repeated(call.key, times))) * call.scale + bias;
+  const Tensor scores =
+      matmul(call.query, matrix_transposed(repeated(call.key, times))) * call.scale + bias;
   // A row without a key has sums of -inf, and weights of 0.
   const Tensor raised = sums.unsqueeze(-1).to(scores.dtype());
   const Tensor weights = where(raised.isneginf(), 0, (scores - raised).exp());
   return score_slope(is_causal ? weights.tril() : weights,
-                     matmul(grad, turned(repeated(call.value, times))));
+                     matmul(grad, matrix_transposed(repeated(call.value, times))));
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_cell_slopes(

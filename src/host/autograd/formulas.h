@@ -22,13 +22,14 @@ Tensor times(const Tensor& grad, const Scalar& number);
 Tensor conj(const Tensor& t);
 Scalar conj(const Scalar& number);
 Tensor sum_of(const Tensor& a, const Tensor& b);  // of those that are defined
+inline Tensor matrix_transposed(const Tensor& t) { return t.transpose(-2, -1); }
 
 // ---- reductions: `dims` as operators take them; none or empty: all dimensions
-Tensor restore(const Tensor& grad, const Dims& sizes, const IntList& dims, bool keepdim);
+Tensor expand_reduced(const Tensor& grad, const Dims& sizes, const IntList& dims, bool keepdim);
 double reduced_count(const Dims& sizes, const IntList& dims);
 // Equal parts of the gradient for all elements that equal the result.
-Tensor shared(const Tensor& grad, const Tensor& self, const Tensor& result, const IntList& dims,
-              bool keepdim);
+Tensor share_among_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
+                        const IntList& dims, bool keepdim);
 // The gradient at the positions along `dim` that a reduction chose.
 Tensor selected(const Tensor& grad, const Tensor& positions, const Dims& sizes, int64_t dim,
                 bool keepdim);
@@ -65,8 +66,8 @@ Tensor rolled_back(const Tensor& grad, const IntList& shifts, const IntList& dim
 // The sum of the gradients at each position: what gather, sort and topk read from.
 Tensor gathered(const Tensor& grad, const Dims& sizes, int64_t dim, const Tensor& index);
 // The gradient at the index's positions, zero for elements that no index names.
-Tensor taken(const Tensor& grad, int64_t dim, const Tensor& index, const Dims& sizes);
-Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask);
+Tensor scatter_taken(const Tensor& grad, int64_t dim, const Tensor& index, const Dims& sizes);
+Tensor scatter_by_mask(const Tensor& grad, const Dims& sizes, const Tensor& mask);
 // Of scatter_reduce: of `self` and of `src`.
 std::tuple<Tensor, Tensor> reduced_slopes(const Tensor& grad, const Tensor& self, int64_t dim,
                                           const Tensor& index, const Tensor& src,

@@ -7,42 +7,44 @@
 namespace ocltensor::detail {
 namespace {
 
-Tensor turned(const Tensor& t) { return t.transpose(-2, -1); }
 Tensor column(const Tensor& t) { return t.unsqueeze(-1); }
 Tensor row(const Tensor& t) { return t.unsqueeze(-2); }
 Tensor unit(int64_t m, int64_t n, const Tensor& like) {
   return eye(m, n, {like.dtype(), like.device()});
 }
 // t right^-T for an upper triangle `right`.
-Tensor over_turned(const Tensor& t, const Tensor& right) {
-  return linalg_solve_triangular(turned(right), t, false, false);
+Tensor over_transposed(const Tensor& t, const Tensor& right) {
+  return linalg_solve_triangular(matrix_transposed(right), t, false, false);
 }
-Tensor skew(const Tensor& t) { return t - turned(t); }
+Tensor skew(const Tensor& t) { return t - matrix_transposed(t); }
 
 }  // namespace
 
 // Murray 2016: ~A = L^-T phi(L^T ~L) L^-1, where phi takes the lower triangle with half the
 // diagonal.
 Tensor cholesky_slope(const Tensor& grad, const Tensor& result, bool upper) {
-  const Tensor l = upper ? turned(result) : result;
-  const Tensor product = matmul(turned(l), (upper ? turned(grad) : grad).tril());
+  const Tensor l = upper ? matrix_transposed(result) : result;
+  const Tensor product =
+      matmul(matrix_transposed(l), (upper ? matrix_transposed(grad) : grad).tril());
   const Tensor phi = (product.tril() + product.tril(-1)) * 0.5;
-  const Tensor one_side = linalg_solve_triangular(turned(l), phi, true);
+  const Tensor one_side = linalg_solve_triangular(matrix_transposed(l), phi, true);
   const Tensor slope = linalg_solve_triangular(l, one_side, false, false);
-  return (slope + turned(slope)) * 0.5;
+  return (slope + matrix_transposed(slope)) * 0.5;
 }
 
 // Giles 2008: of C = A^-1, ~A = -C^T ~C C^T.
 Tensor inverse_slope(const Tensor& grad, const Tensor& result) {
-  return -matmul(turned(result), matmul(grad, turned(result)));
+  return -matmul(matrix_transposed(result), matmul(grad, matrix_transposed(result)));
 }
 
 // Giles 2008: of X = A^-1 B, ~B = A^-T ~X and ~A = -~B X^T, of which only the triangle was read.
 std::tuple<Tensor, Tensor> triangular_slopes(const Tensor& grad, const Tensor& self,
                                              const Tensor& result, bool upper, bool left,
                                              bool unitriangular) {
-  const Tensor side = linalg_solve_triangular(turned(self), grad, !upper, left, unitriangular);
-  const Tensor whole = left ? matmul(side, turned(result)) : matmul(turned(result), side);
+  const Tensor side =
+      linalg_solve_triangular(matrix_transposed(self), grad, !upper, left, unitriangular);
+  const Tensor whole =
+      left ? matmul(side, matrix_transposed(result)) : matmul(matrix_transposed(result), side);
   const int64_t from = unitriangular ? 1 : 0;
   return {-(upper ? whole.triu(from) : whole.tril(-from)), side};
 }
@@ -59,15 +61,18 @@ Tensor lu_slope(const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
   const Tensor square = grad.narrow(-2, 0, k).narrow(-1, 0, k);
   Tensor l_grad = square.tril(-1), u_grad = square.triu(), rest;
   if (n > k) {
-    rest = linalg_solve_triangular(turned(l1), grad.narrow(-1, k, n - k), true, true, true);
-    l_grad = l_grad - matmul(rest, turned(u.narrow(-1, k, n - k))).tril(-1);
+    rest =
+        linalg_solve_triangular(matrix_transposed(l1), grad.narrow(-1, k, n - k), true, true, true);
+    l_grad = l_grad - matmul(rest, matrix_transposed(u.narrow(-1, k, n - k))).tril(-1);
   } else if (m > k) {
     const Tensor below = grad.narrow(-2, k, m - k);
-    rest = over_turned(below, u1);
-    u_grad = u_grad - matmul(turned(l.narrow(-2, k, m - k)), rest).triu();
+    rest = over_transposed(below, u1);
+    u_grad = u_grad - matmul(matrix_transposed(l.narrow(-2, k, m - k)), rest).triu();
   }
-  const Tensor inner = matmul(turned(l1), l_grad).tril(-1) + matmul(u_grad, turned(u1)).triu();
-  Tensor slope = linalg_solve_triangular(turned(l1), over_turned(inner, u1), true, true, true);
+  const Tensor inner =
+      matmul(matrix_transposed(l1), l_grad).tril(-1) + matmul(u_grad, matrix_transposed(u1)).triu();
+  Tensor slope =
+      linalg_solve_triangular(matrix_transposed(l1), over_transposed(inner, u1), true, true, true);
   if (rest.defined()) slope = cat({slope, rest}, n > k ? -1 : -2);
   return matmul(p, slope);
 }
@@ -78,11 +83,14 @@ std::tuple<Tensor, Tensor> lu_solve_slopes(const Tensor& grad, const Tensor& lu,
                                            bool adjoint) {
   if (lu.numel() == 0) return {zeros_like(lu), grad};
   const Tensor side = linalg_lu_solve(lu, pivots, grad, left, !adjoint);
-  Tensor a = -(left ? matmul(side, turned(result)) : matmul(turned(result), side));
-  if (adjoint) a = turned(a);
+  Tensor a =
+      -(left ? matmul(side, matrix_transposed(result)) : matmul(matrix_transposed(result), side));
+  if (adjoint) a = matrix_transposed(a);
   const auto [p, l, u] = lu_unpack(lu, pivots);
-  const Tensor ordered = matmul(turned(p), a);
-  return {matmul(ordered, turned(u)).tril(-1) + matmul(turned(l), ordered).triu(), side};
+  const Tensor ordered = matmul(matrix_transposed(p), a);
+  return {
+      matmul(ordered, matrix_transposed(u)).tril(-1) + matmul(matrix_transposed(l), ordered).triu(),
+      side};
 }
 
 // Of X = A^-1 B, ~B = A^-T ~X and ~A = -~B X^T, to which the factors' gradient is added.
@@ -91,7 +99,7 @@ std::tuple<Tensor, Tensor> solve_slopes(const std::vector<Tensor>& grads, const 
   Tensor a, b;
   if (grads[0].defined()) {
     b = linalg_lu_solve(lu, pivots, grads[0], left, true);
-    a = -(left ? matmul(b, turned(result)) : matmul(turned(result), b));
+    a = -(left ? matmul(b, matrix_transposed(result)) : matmul(matrix_transposed(result), b));
   }
   if (grads[1].defined()) {
     if (a.defined()) a = summed_to(a, lu.sizes());  // the factors are those of A itself
@@ -125,16 +133,18 @@ std::tuple<Tensor, Tensor> reflector_slopes(const Tensor& grad, const Tensor& in
   for (int64_t i = k - 1; i >= 0; --i) {
     after[static_cast<size_t>(i)] = product;
     if (i > 0)
-      product = product - factor(i) * matmul(vector(i), matmul(turned(vector(i)), product));
+      product =
+          product - factor(i) * matmul(vector(i), matmul(matrix_transposed(vector(i)), product));
   }
   std::vector<Tensor> columns, factors;
   Tensor g = grad;
   for (int64_t i = 0; i < k; ++i) {
     const Tensor& rest = after[static_cast<size_t>(i)];
-    const Tensor a = matmul(turned(g), vector(i)), b = matmul(turned(rest), vector(i));
+    const Tensor a = matmul(matrix_transposed(g), vector(i)),
+                 b = matmul(matrix_transposed(rest), vector(i));
     factors.push_back(-(a * b).sum(-2));
     columns.push_back(-factor(i) * (matmul(g, b) + matmul(rest, a)));
-    g = g - factor(i) * matmul(vector(i), turned(a));
+    g = g - factor(i) * matmul(vector(i), matrix_transposed(a));
   }
   return {pad(cat(columns, -1).tril(-1), {0, n - k}), cat(factors, -1)};
 }
@@ -145,10 +155,10 @@ namespace {
 // the lower triangle above the diagonal.
 Tensor deep_qr_slope(const Tensor& q_grad, const Tensor& r_grad, const Tensor& q, const Tensor& r) {
   Tensor inner;
-  if (r_grad.defined()) inner = matmul(r, turned(r_grad.triu()));
-  if (q_grad.defined()) inner = sum_of(inner, -matmul(turned(q_grad), q));
-  const Tensor mirrored = inner.tril() + turned(inner.tril(-1));
-  return over_turned(sum_of(matmul(q, mirrored), q_grad), r);
+  if (r_grad.defined()) inner = matmul(r, matrix_transposed(r_grad.triu()));
+  if (q_grad.defined()) inner = sum_of(inner, -matmul(matrix_transposed(q_grad), q));
+  const Tensor mirrored = inner.tril() + matrix_transposed(inner.tril(-1));
+  return over_transposed(sum_of(matmul(q, mirrored), q_grad), r);
 }
 
 }  // namespace
@@ -166,7 +176,7 @@ Tensor qr_slope(const std::vector<Tensor>& grads, const Tensor& q, const Tensor&
   if (!grads[1].defined()) return pad(deep_qr_slope(grads[0], {}, q, u), {0, n - k});
   const Tensor v_grad = grads[1].narrow(-1, k, n - k);
   const Tensor y = matmul(q, r.narrow(-1, k, n - k));
-  const Tensor q_grad = sum_of(matmul(y, turned(v_grad)), grads[0]);
+  const Tensor q_grad = sum_of(matmul(y, matrix_transposed(v_grad)), grads[0]);
   const Tensor left = deep_qr_slope(q_grad, grads[1].narrow(-1, 0, k), q, u);
   return cat({left, matmul(q, v_grad)}, -1);
 }
@@ -192,12 +202,12 @@ Tensor svd_slope(const std::vector<Tensor>& grads, const Tensor& self, const Ten
   Tensor inner, rest;
   if (grads[1].defined()) inner = identity * row(grads[1]);
   if (grads[0].defined()) {
-    const Tensor product = matmul(turned(u1), grads[0]);
+    const Tensor product = matmul(matrix_transposed(u1), grads[0]);
     inner = sum_of(inner, skew(product) / gaps * row(s));
     if (m > k) rest = matmul((grads[0] - matmul(u1, product)) / row(s), v1);
   }
   if (grads[2].defined()) {
-    const Tensor product = matmul(grads[2], turned(v1));  // ~V^T V
+    const Tensor product = matmul(grads[2], matrix_transposed(v1));  // ~V^T V
     inner = sum_of(inner, column(s) * (-skew(product) / gaps));
     if (n > k) rest = sum_of(rest, matmul(u1, (grads[2] - matmul(product, v1)) / column(s)));
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/whole_numbers.h"
 #include "call.h"
 #include "draw.h"
 #include "special.h"
@@ -123,22 +124,6 @@ void integers(const CpuCall& call, int64_t from, uint64_t range) {
           static_cast<int64_t>(static_cast<uint64_t>(from) + (range == 0 ? w : w % range)));
   }
   write(out, values);
-}
-
-// The number of successive integers from 0 on that a type holds exactly.
-uint64_t whole_numbers(DType type) {
-  switch (type) {
-    case DType::Bool: return 2;
-    case DType::UInt8: return 1u << 8;
-    case DType::Int8: return 1u << 7;
-    case DType::Int16: return 1u << 15;
-    case DType::Int32: return 1u << 31;
-    case DType::Int64: return uint64_t{1} << 63;
-    case DType::Float16: return (1u << 11) + 1;
-    case DType::BFloat16: return (1u << 8) + 1;
-    case DType::Float32: return (1u << 24) + 1;
-    default: return (uint64_t{1} << 53) + 1;
-  }
 }
 
 void random(const CpuCall& call) { integers(call, 0, whole_numbers(call.out(0).type)); }

@@ -225,9 +225,9 @@ void add_result(const conv::Problem& p, const ConvHopperProduct& c, Kind kind,
   params.out_piece = weight ? c.m * c.n : 0;  // pieces of a map are added where they belong
   params.out_image = strides[0];
   params.out_channel = strides[1];
-  params.out_y = strides[3] * c.y.spread;
-  params.out_x = strides[4] * c.x.spread;
-  const int64_t begin = weight ? 0 : c.y.begin * strides[3] + c.x.begin * strides[4];
+  params.out_y = strides[3] * c.y.result_step;
+  params.out_x = strides[4] * c.x.result_step;
+  const int64_t begin = weight ? 0 : c.y.result_begin * strides[3] + c.x.result_begin * strides[4];
   int64_t misses = 0;
   const EngineMemory map{&windows.numbers, item_of(kind), &misses};
   const EngineMemory lines{&other.numbers, item_of(kind), &misses};

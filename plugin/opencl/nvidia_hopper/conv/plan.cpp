@@ -52,8 +52,8 @@ int64_t most_pieces(const conv::Problem& p, const ConvHopperProduct& c) {
 bool is_axis_encodable(const ConvHopperAxis& a) {
   constexpr int64_t kCorner = 128, kStep = 8, kOffset = 255;
   const auto fits = [](int64_t corner) { return corner >= -kCorner && corner < kCorner; };
-  return a.stride >= 1 && a.stride <= kStep && fits(a.low) && fits(a.high) &&
-         (a.taps - 1) * a.delta <= kOffset;
+  return a.stride >= 1 && a.stride <= kStep && fits(a.corner_low) && fits(a.corner_high) &&
+         (a.taps - 1) * a.tap_distance <= kOffset;
 }
 
 // Calls body(y, x) for every pair of axes that has taps.
@@ -88,14 +88,14 @@ ConvHopperAxis forward_hopper_axis(const ConvParams& g, size_t d) {
   const int64_t room = (g.in[d] + 2 * g.padding[d] - reach - 1) / g.stride[d] + 1 - g.out[d];
   return {.positions = g.out[d],
           .stride = g.stride[d],
-          .low = -g.padding[d],
-          .high = g.padding[d] - reach - room * g.stride[d],
+          .corner_low = -g.padding[d],
+          .corner_high = g.padding[d] - reach - room * g.stride[d],
           .taps = g.window[d],
-          .delta = g.dilation[d],
-          .first = 0,
-          .step = 1,
-          .begin = 0,
-          .spread = 1};
+          .tap_distance = g.dilation[d],
+          .first_tap = 0,
+          .tap_step = 1,
+          .result_begin = 0,
+          .result_step = 1};
 }
 
 // Element e of the big map is the sum over taps k and positions o with e = o * stride - padding + k
@@ -107,22 +107,22 @@ ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin) {
   const int64_t common = std::gcd(stride, dilation), step = stride / common;
   ConvHopperAxis a{.positions = divide_up(g.in[d] - begin, stride),
                    .stride = 1,
-                   .low = 0,
-                   .high = 0,
+                   .corner_low = 0,
+                   .corner_high = 0,
                    .taps = 0,
-                   .delta = dilation / common,
-                   .first = 0,
-                   .step = -step,
-                   .begin = begin,
-                   .spread = stride};
+                   .tap_distance = dilation / common,
+                   .first_tap = 0,
+                   .tap_step = -step,
+                   .result_begin = begin,
+                   .result_step = stride};
   for (int64_t k = 0; k < g.window[d]; ++k) {
     const int64_t distance = begin + g.padding[d] - k * dilation;
     if (distance % stride != 0) continue;
     ++a.taps;
-    a.first = k;
-    a.low = distance / stride;
+    a.first_tap = k;
+    a.corner_low = distance / stride;
   }
-  a.high = a.positions - g.out[d] + a.low;
+  a.corner_high = a.positions - g.out[d] + a.corner_low;
   return a;
 }
 
@@ -209,7 +209,8 @@ void write_im2col_map(tk_u32 (&words)[CONV_MAP_WORDS], const ConvHopperMap& map,
   words[10] = word(map.y - 1);
   words[11] = word(map.images * bf16_parts - 1);
   words[13] = word(block_of(kind) - 1) << 24 | word(x.stride - 1) << 3 | word(y.stride - 1) << 6;
-  words[14] = byte(x.low) | byte(y.low) << 8 | byte(x.high) << 16 | byte(y.high) << 24;
+  words[14] = byte(x.corner_low) | byte(y.corner_low) << 8 | byte(x.corner_high) << 16 |
+              byte(y.corner_high) << 24;
   words[15] = word(pixels - 1);
   words[16] = word(pixels * 128);
   words[18] = 0x400;
@@ -233,14 +234,14 @@ ConvHopperParams conv_hopper_params(const ConvHopperProblem& problem, Kind kind,
   p.row_positions = i32(c.x.positions);
   p.step_y = i32(c.y.stride);
   p.step_x = i32(c.x.stride);
-  p.low_y = i32(c.y.low);
-  p.low_x = i32(c.x.low);
+  p.low_y = i32(c.y.corner_low);
+  p.low_x = i32(c.x.corner_low);
   p.row_taps = i32(c.x.taps);
-  p.delta_y = i32(c.y.delta);
-  p.delta_x = i32(c.x.delta);
-  p.first_tap = i32(c.y.first * window_x + c.x.first);
-  p.tap_step_y = i32(c.y.step * window_x);
-  p.tap_step_x = i32(c.x.step);
+  p.delta_y = i32(c.y.tap_distance);
+  p.delta_x = i32(c.x.tap_distance);
+  p.first_tap = i32(c.y.first_tap * window_x + c.x.first_tap);
+  p.tap_step_y = i32(c.y.tap_step * window_x);
+  p.tap_step_x = i32(c.x.tap_step);
   write_im2col_map(p.map, map, bf16_parts_of(kind), kind, c.y, c.x, weight ? block : kHopperRows);
   const int64_t sizes[] = {lines.inner, lines.rows, lines.taps, bf16_parts_of(kind)};
   for (size_t d = 0; d < 4; ++d) p.line_sizes[d] = static_cast<tk_u32>(sizes[d]);

@@ -54,12 +54,13 @@ struct ConvHopperVariant {
 };
 inline constexpr int64_t kConvHopperVariants = kConvHopperKinds * 3 * 6;
 
-// One dimension of a product. Position i has its window at i * stride + low of the map; tap t is t
-// * delta further on and takes the weight's tap first + t * step; the result is element begin + i *
-// spread. The engine continues with the next row after position `positions` - 1, because the next
-// window would begin after element size - 1 + high.
+// One dimension of a product. Position i has its window at i * stride + corner_low of the map; tap
+// t is t * tap_distance further on and takes the weight's tap first_tap + t * tap_step; the result
+// is element result_begin + i * result_step. The engine continues with the next row after position
+// `positions` - 1, because the next window would begin after element size - 1 + corner_high.
 struct ConvHopperAxis {
-  int64_t positions, stride, low, high, taps, delta, first, step, begin, spread;
+  int64_t positions, stride, corner_low, corner_high, taps, tap_distance, first_tap, tap_step,
+      result_begin, result_step;
 };
 ConvHopperAxis forward_hopper_axis(const ConvParams& g, size_t d);
 // For Data: elements begin, begin + stride, .. of the big map. `taps` may be 0.

@@ -33,7 +33,8 @@ ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvHopperProblem& 
 
 MemoryRange ConvHopperResult::first() const {
   const tk_i64* strides = out_strides(problem_);
-  const int64_t elements = product_.y.begin * strides[3] + product_.x.begin * strides[4];
+  const int64_t elements =
+      product_.y.result_begin * strides[3] + product_.x.result_begin * strides[4];
   const tb_address out = is_weight(problem_)                           ? problem_.weight
                          : problem_.direction == conv::Direction::Data ? problem_.big
                                                                        : problem_.small;
@@ -54,8 +55,8 @@ void ConvHopperResult::describe(ConvHopperParams& params) const {
   const tk_i64* strides = out_strides(problem_);
   params.out_image = strides[0];
   params.out_channel = strides[1];
-  params.out_y = strides[3] * product_.y.spread;
-  params.out_x = strides[4] * product_.x.spread;
+  params.out_y = strides[3] * product_.y.result_step;
+  params.out_x = strides[4] * product_.x.result_step;
   params.bias_stride = problem_.params.bias_stride;
 }
 
@@ -69,8 +70,8 @@ void ConvHopperResult::finish(const OpCall& call, const matmul::Guard& guard) co
   params.piece = product_.m * product_.n;
   params.out_image = strides[0];
   params.out_channel = strides[1];
-  params.out_y = strides[3] * (weight ? 1 : product_.y.spread);
-  params.out_x = strides[4] * (weight ? 1 : product_.x.spread);
+  params.out_y = strides[3] * (weight ? 1 : product_.y.result_step);
+  params.out_x = strides[4] * (weight ? 1 : product_.x.result_step);
   params.bias_stride = g.bias_stride;
   params.pieces = i32(product_.tiles.pieces);
   params.channels = i32(product_.n);

@@ -108,21 +108,21 @@ Tiled map_of(const Problem& p, Side side, Side tiled, int64_t first, int64_t cou
 Tiled windows_of(const Problem& p) {
   const ConvParams& g = p.params;
   const tk_i64* s = g.weight_strides;
-  const bool turned = p.direction == Direction::Data;
+  const bool of_data = p.direction == Direction::Data;
   return {.memory = memory_of_weight(p),
           .edge = kWindow,
           .first = {0, 0},
-          .channels = turned ? g.small_channels : g.big_channels,
-          .images = turned ? g.big_channels : g.small_channels,
+          .channels = of_data ? g.small_channels : g.big_channels,
+          .images = of_data ? g.big_channels : g.small_channels,
           .rows = kWindow,
           .columns = kWindow,
           .across = 1,
           .down = 1,
-          .start = turned ? (kWindow - 1) * (s[3] + s[4]) : 0,
-          .image = turned ? s[1] : s[0],
-          .channel = turned ? s[0] : s[1],
-          .row = turned ? -s[3] : s[3],
-          .column = turned ? -s[4] : s[4]};
+          .start = of_data ? (kWindow - 1) * (s[3] + s[4]) : 0,
+          .image = of_data ? s[1] : s[0],
+          .channel = of_data ? s[0] : s[1],
+          .row = of_data ? -s[3] : s[3],
+          .column = of_data ? -s[4] : s[4]};
 }
 
 Grid items_of(const Tiled& t) { return {divide_up(t.tiles() * t.channels, kGroup) * kGroup, 1, 1}; }

@@ -132,7 +132,7 @@ void repeat(const OpCall& call, const PlanKey& key, PlannedCall& planned) {
 }
 
 void keep_plan(const PlanKey& key, PlannedCall&& planned) {
-  if (!key.is_valid() || planned.plan.kernel->is_unready()) return;
+  if (!key.is_valid() || planned.plan.kernel->is_placeholder()) return;
   const uint64_t hash = key.hash();
   Slot& slot = slot_of(hash);
   if (std::exchange(slot.missed, hash) != hash) return;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/whole_numbers.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
 #include "kernels/random.h"
@@ -154,25 +155,6 @@ void integers(OpCall& call, int64_t from, uint64_t range) {
   ContiguousOutput out(call, call.out(0));
   draw_integers(call, out.view(), from, range);
   out.finish();
-}
-
-// The number of consecutive integers, from 0 on, that a type represents exactly.
-uint64_t whole_numbers(DType type) {
-  switch (type) {
-    case DType::Bool: return 2;
-    case DType::UInt8: return 1u << 8;
-    case DType::Int8: return 1u << 7;
-    case DType::Int16: return 1u << 15;
-    case DType::Int32: return 1u << 31;
-    case DType::UInt16: return 1u << 16;
-    case DType::UInt32: return uint64_t{1} << 32;
-    case DType::UInt64:
-    case DType::Int64: return uint64_t{1} << 63;
-    case DType::Float16: return (1u << 11) + 1;
-    case DType::BFloat16: return (1u << 8) + 1;
-    case DType::Float32: return (1u << 24) + 1;
-    default: return (uint64_t{1} << 53) + 1;
-  }
 }
 
 void random_op(OpCall& call) {

@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "export.h"
 #include "ocltensor/error.h"
-#include "replay/judge.h"
+#include "replay/comparison.h"
 #include "replay/names.h"
 #include "report.h"
 #include "runtime/device/device.h"
@@ -82,7 +82,7 @@ int run(const Options& o) {
     if (!o.kernel_dir.empty()) replaced = ot::replay::read_replacements(capture, o.kernel_dir);
     ot::replay::Replayer replayer(capture, device, replaced, o.repetitions > 0, show);
     replayer.run();
-    const auto verdict = ot::replay::judge(capture, replayer, o.rules, show);
+    const auto verdict = ot::replay::compare(capture, replayer, o.rules, show);
     code = verdict.right ? 0 : 1;
     if (o.as_json) {
       out["device"] = device.caps().name;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "describe.h"
-#include "replay/judge.h"
+#include "replay/comparison.h"
 
 namespace tools {
 

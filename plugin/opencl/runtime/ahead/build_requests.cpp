@@ -161,21 +161,21 @@ class Requests {
     socket_ = ends[0];
     logging::debug("program", "{} builder(s) compile what launches wait for", count);
   }
-  // Keeps a program until builders are worth starting: whether they are.
-  bool keep(std::shared_ptr<const ProgramText> text) {
-    few_.push_back(std::move(text));
-    return few_.size() >= kWorthBuilders;
+  // Holds a program back until builders are worth starting: whether they are.
+  bool hold_back(std::shared_ptr<const ProgramText> text) {
+    waiting_.push_back(std::move(text));
+    return waiting_.size() >= kWorthBuilders;
   }
-  // Whether a builder will read any of those that were kept.
-  bool send_kept() {
+  // Whether a builder will read any of those that were held back.
+  bool send_held_back() {
     bool any = false;
-    for (const auto& text : std::exchange(few_, {})) any = send(*text) || any;
+    for (const auto& text : std::exchange(waiting_, {})) any = send(*text) || any;
     return any;
   }
 
  private:
   int socket_ = -1;
-  std::vector<std::shared_ptr<const ProgramText>> few_;
+  std::vector<std::shared_ptr<const ProgramText>> waiting_;
 };
 
 // Those of all devices.
@@ -214,9 +214,9 @@ bool request(const Capabilities& caps, int index, std::shared_ptr<const ProgramT
   if (requests.send(*text)) return true;
   // They have enough to do: too many messages, or too many files in them.
   if (requests.has_builders() && (errno == EAGAIN || errno == ETOOMANYREFS)) return true;
-  if (!requests.keep(std::move(text))) return false;
+  if (!requests.hold_back(std::move(text))) return false;
   start(all, caps, index);
-  return requests.send_kept();
+  return requests.send_held_back();
 } catch (const std::exception& why) {
   logging::debug("program", "no builders: {}", why.what());
   return false;

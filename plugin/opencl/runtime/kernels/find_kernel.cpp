@@ -77,7 +77,7 @@ class Borrowed {
   Borrowed(const Borrowed&) = delete;
   Kernels& operator*() { return *kernels_; }
   // Stands for any kernel that a rehearsal notes.
-  Kernel unready{nullptr, "a kernel that has not been built"};
+  Kernel placeholder{nullptr, "a kernel that has not been built"};
 
  private:
   Kernels* kernels_;
@@ -107,11 +107,11 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
   const std::shared_ptr<Program> program = programs.find(source, defines);
   if (DryRun* dry = DryRun::here(); dry != nullptr && !programs.has(*program)) {
     dry->note(program);
-    return borrowed.unready;
+    return borrowed.placeholder;
   }
   if (Rehearsal& rehearsal = stream.rehearsal(); rehearsal.is_on() && !programs.has(*program)) {
     rehearsal.note(program);
-    return borrowed.unready;
+    return borrowed.placeholder;
   }
   if (device.caps().launch_compiler != nullptr) LaunchThread::note_compiling_launch();
   std::unique_ptr<Kernel> kernel;

@@ -39,7 +39,7 @@ Kernel::Kernel(cl_kernel kernel, const char* name, uint32_t group_limit)
     : kernel_(kernel),
       owner_(std::make_shared<cl::Kernel>(kernel)),
       name_(name),
-      is_unready_(kernel == nullptr),
+      is_placeholder_(kernel == nullptr),
       group_limit_(group_limit) {}
 
 std::unique_ptr<Kernel> Kernel::made(Device& device, Program& program, const char* name) {
@@ -48,10 +48,10 @@ std::unique_ptr<Kernel> Kernel::made(Device& device, Program& program, const cha
 }
 
 void Kernel::make() {
-  if (later_->unproven) proving::wait(*later_->program);
-  kernel_ = create(later_->device, *later_->program, name_);
+  if (pending_build_->unproven) proving::wait(*pending_build_->program);
+  kernel_ = create(pending_build_->device, *pending_build_->program, name_);
   owner_ = std::make_shared<cl::Kernel>(kernel_);
-  group_limit_ = group_limit(later_->device.caps(), later_->device.id(), kernel_);
+  group_limit_ = group_limit(pending_build_->device.caps(), pending_build_->device.id(), kernel_);
   is_made_.store(true, std::memory_order_release);
 }
 

@@ -26,17 +26,19 @@ class Kernel {
   // A pending kernel, of a program that is still to be built, or `unproven`: its launches are
   // records of a launch thread, where make() is called before the first one is submitted.
   Kernel(Device& device, std::shared_ptr<Program> program, const char* name, bool unproven)
-      : name_(name), later_(new Later{device, std::move(program), unproven}) {}
+      : name_(name), pending_build_(new Later{device, std::move(program), unproven}) {}
   cl_kernel get() const { return kernel_; }
   // The kernel `name` of a program that is built here and now, if it is missing. Throws as
   // ProgramCache::get() does, and Error(TB_E_INTERNAL) if the program has no such kernel.
   static std::unique_ptr<Kernel> made(Device& device, Program& program, const char* name);
-  bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
+  bool is_pending() const {
+    return pending_build_ != nullptr && !is_made_.load(std::memory_order_acquire);
+  }
   // For those who submit: builds the program, or waits for who builds it, and for the verdict.
   void make();
   // Whether this stands for a kernel whose program has not been built (see Rehearsal): it is never
   // launched.
-  bool is_unready() const { return is_unready_; }
+  bool is_placeholder() const { return is_placeholder_; }
   const char* name() const { return name_; }
 
   // The range in work-groups that the driver gives this kernel, which must have been made: those
@@ -50,7 +52,7 @@ class Kernel {
 
   // Kept until the next launch passes it to the driver. `value` null: `bytes` of local memory.
   void set_arg(uint32_t index, size_t bytes, const void* value) {
-    if (is_unready()) [[unlikely]]
+    if (is_placeholder()) [[unlikely]]
       return;
     const bool small =
         index < kRemembered && value != nullptr && bytes <= sizeof(Remembered::value);
@@ -101,9 +103,9 @@ class Kernel {
   cl_kernel kernel_ = nullptr;  // of owner_
   std::shared_ptr<const cl::Kernel> owner_;
   const char* name_;
-  const bool is_unready_ = false;
+  const bool is_placeholder_ = false;
   uint32_t group_limit_ = UINT32_MAX;
-  const std::unique_ptr<const Later> later_;
+  const std::unique_ptr<const Later> pending_build_;
   std::atomic<bool> is_made_{false};
   std::array<Remembered, kRemembered> remembered_{};
   ArgumentChanges changes_;

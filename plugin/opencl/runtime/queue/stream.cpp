@@ -54,7 +54,7 @@ Stream::~Stream() { stop_launch_thread(); }
 void Stream::launch(Kernel& kernel, const Range& range) {
   if (is_taken(kernel, range)) [[unlikely]]
     return kernel.forget_arguments();
-  if (kernel.is_unready()) [[unlikely]]
+  if (kernel.is_placeholder()) [[unlikely]]
     fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
   NextCommand next(*commands_, kernel.is_pending());
   if (commands_->has_launch_thread() && !kernel.is_of(commands_->epoch())) [[unlikely]]

@@ -41,7 +41,7 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
                    grouped);
 #endif
   for (const Tensor* t : {&query, &key, &value}) {
-    if (t->dim() != 4) return "tensors that have not 4 dimensions";
+    if (t->dim() != 4) return "tensors of other than 4 dimensions";
     if (!at::isFloatingType(t->scalar_type()) || t->dtype() != query.dtype())
       return "types that differ or are not floating-point";
     if (t->sym_size(0) != query.sym_size(0)) return "batches that broadcast";
@@ -108,7 +108,7 @@ int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, cons
   const bool fused_allowed = context.userEnabledOverrideableSDP() ||
                              context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP();
   const char* reason = refusal(query, key, value, mask, dropout, grouped);
-  if (adapter_policy().fused_attention_disabled) reason = "anything while it is disabled";
+  if (adapter_policy().fused_attention_disabled) reason = "any tensors, as it is switched off";
   if (fused_allowed && reason == nullptr) return take(true, query.scalar_type(), nullptr);
   TORCH_CHECK(context.userEnabledMathSDP(),
               "ocl: no enabled backend takes this scaled_dot_product_attention: the fused one ",

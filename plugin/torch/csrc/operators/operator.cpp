@@ -14,11 +14,11 @@
 #include <limits>
 #include <utility>
 
-#include "alike.h"
 #include "base/call_plan.h"
 #include "base/layouts.h"
 #include "default_type.h"
 #include "fallback.h"
+#include "known_results.h"
 #include "layouts.h"
 #include "runtime/allocator.h"
 #include "runtime/stream.h"
@@ -190,15 +190,15 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, OutputMode m
         in.settle(handle_.name(), given ? outs[0].device().index() : current_device(),
                   ocltensor::takes_scalar_tensors(op));
     use_default_type(op, in, device);
-    const uint64_t key = outs.size() == 1 ? alike_key(op, in) : 0;
-    if (tb_tensor described; key != 0 && has_alike_output(op, key, in, mode, outs[0], described))
+    const uint64_t key = outs.size() == 1 ? known_key(op, in) : 0;
+    if (tb_tensor described; key != 0 && has_known_result(op, key, in, mode, outs[0], described))
       return invoke_described(in, outs, &described, device);
     std::vector<TensorSpec> specs = op.infer(ocltensor::Args(op.schema, in.values()));
     TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOutputs,
                           handle_.name());
     if (!given) ocltensor::lay_out(op, ocltensor::Args(op.schema, in.values()), specs);
     if (key != 0 && op.layout == ocltensor::LayoutRule::Contiguous && specs[0].strides.empty())
-      remember_alike(op, key, scalar_type_of(specs[0].dtype));
+      remember_result(op, key, scalar_type_of(specs[0].dtype));
     Call call(*this, in, outs, given, device);
     ocltensor::run_with_outputs(op, mode, in.values(), specs, call);
   } catch (const ocltensor::Error& error) {

@@ -1,5 +1,5 @@
 // A word for each operator: what its arguments were, and the type of its result.
-#include "alike.h"
+#include "known_results.h"
 
 #include <atomic>
 #include <memory>
@@ -20,7 +20,7 @@ std::atomic<uint64_t>& word_of(const ocltensor::Operator& op) {
 
 }  // namespace
 
-uint64_t alike_key(const ocltensor::Operator& op, const Arguments& in) {
+uint64_t known_key(const ocltensor::Operator& op, const Arguments& in) {
   constexpr size_t kMost = 6;
   const auto values = in.values();
   const auto tensors = in.tensors();
@@ -50,11 +50,11 @@ uint64_t alike_key(const ocltensor::Operator& op, const Arguments& in) {
   return next == tensors.size() ? key << 8 : 0;
 }
 
-void remember_alike(const ocltensor::Operator& op, uint64_t key, at::ScalarType result) {
+void remember_result(const ocltensor::Operator& op, uint64_t key, at::ScalarType result) {
   word_of(op).store(key | static_cast<uint8_t>(result), std::memory_order_relaxed);
 }
 
-bool has_alike_output(const ocltensor::Operator& op, uint64_t key, const Arguments& in,
+bool has_known_result(const ocltensor::Operator& op, uint64_t key, const Arguments& in,
                       ocltensor::OutputMode mode, at::Tensor& out, tb_tensor& described) {
   const uint64_t last = word_of(op).load(std::memory_order_relaxed);
   if ((last & ~kTypeBits) != key) return false;

@@ -15,11 +15,11 @@ namespace torch_ocl {
 class Arguments;
 
 // What a call's arguments are; 0: it is not of this kind. To be called after settle().
-uint64_t alike_key(const ocltensor::Operator& op, const Arguments& in);
-void remember_alike(const ocltensor::Operator& op, uint64_t key, at::ScalarType result);
+uint64_t known_key(const ocltensor::Operator& op, const Arguments& in);
+void remember_result(const ocltensor::Operator& op, uint64_t key, at::ScalarType result);
 // If the operator's last call had the same key: makes the output, or takes the given one where it
 // is what inference would make and may be written to. False: the call is to be inferred.
-bool has_alike_output(const ocltensor::Operator& op, uint64_t key, const Arguments& in,
+bool has_known_result(const ocltensor::Operator& op, uint64_t key, const Arguments& in,
                       ocltensor::OutputMode mode, at::Tensor& out, tb_tensor& described);
 
 }  // namespace torch_ocl

@@ -1,5 +1,5 @@
 // Compares pages first, and tensors only where one of their pages differs.
-#include "judge.h"
+#include "comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -242,8 +242,8 @@ bool touches_difference(const file::Result& r, const Written& w) {
 
 }  // namespace
 
-Verdict judge(const file::Capture& capture, Replayer& replayer, const Rules& rules,
-              const Progress& progress) {
+Verdict compare(const file::Capture& capture, Replayer& replayer, const Rules& rules,
+                const Progress& progress) {
   Verdict verdict;
   Buffers buffers = expected_pages(capture, replayer);
   size_t done = 0;

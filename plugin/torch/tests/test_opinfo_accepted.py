@@ -1,4 +1,4 @@
-"""The sweep's judges (opinfo/judges.py) take what ATen leaves open, and nothing else."""
+"""The sweep's judges (opinfo/accepted.py) take what ATen leaves open, and nothing else."""
 
 import pathlib
 import sys
@@ -8,13 +8,13 @@ import unittest
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "opinfo"))
-import judges  # noqa: E402
+import accepted  # noqa: E402
 
 
 def judged(name, source, args, got, want, **kwargs):
     op = types.SimpleNamespace(name=name)
     sample = types.SimpleNamespace(input=source, args=args, kwargs=kwargs)
-    return judges.accepts(op, sample, got, want)
+    return accepted.accepts(op, sample, got, want)
 
 
 def index(*values):
@@ -106,9 +106,9 @@ class Judges(unittest.TestCase):
         op = types.SimpleNamespace(name="atanh")
         sample = types.SimpleNamespace(input=x, args=(), kwargs={})
         near = (exact * (1 + torch.tensor([1e-6, 5e-5]))).float()
-        self.assertTrue(judges.accepts_gradient(op, sample, [near], [exact]))
+        self.assertTrue(accepted.accepts_gradient(op, sample, [near], [exact]))
         far = (exact * (1 + torch.tensor([1e-3, 0]))).float()
-        self.assertFalse(judges.accepts_gradient(op, sample, [far], [exact]))
+        self.assertFalse(accepted.accepts_gradient(op, sample, [far], [exact]))
 
     def test_other_operators_have_no_freedom(self) -> None:
         self.assertFalse(judged("add", self.source, (1,), [self.source], [self.source + 1]))

@@ -1,5 +1,5 @@
 // Compares results, element by element, on the host.
-#include "judge.h"
+#include "result_check.h"
 
 #include <fmt/format.h>
 
@@ -45,10 +45,11 @@ double largest(std::span<const std::byte> bytes, const ResultPart& part) {
 
 }  // namespace
 
-Judge::Judge(std::vector<ResultPart> parts, double epsilon, std::vector<std::byte> reference)
+ResultCheck::ResultCheck(std::vector<ResultPart> parts, double epsilon,
+                         std::vector<std::byte> reference)
     : parts_(std::move(parts)), epsilon_(epsilon), reference_(std::move(reference)) {}
 
-bool Judge::is_fit() const {
+bool ResultCheck::is_fit() const {
   for (const ResultPart& part : parts_) {
     const double first = part.count == 0 ? 0 : element(reference_, part, 0);
     for (int64_t i = 1; i < part.count; ++i) {
@@ -60,7 +61,7 @@ bool Judge::is_fit() const {
   return false;
 }
 
-std::string Judge::objection(std::span<const std::byte> results) const {
+std::string ResultCheck::objection(std::span<const std::byte> results) const {
   for (const ResultPart& part : parts_) {
     const bool exact = !is_floating(part.type);
     const double rounding = std::max(ocltensor::epsilon(compute_type(part.type)), epsilon_);

@@ -34,7 +34,7 @@ struct Rules {
 };
 
 // To be called after Replayer::run().
-Verdict judge(const capture_file::Capture& capture, Replayer& replayer, const Rules& rules,
+Verdict compare(const capture_file::Capture& capture, Replayer& replayer, const Rules& rules,
               const Progress& progress);
 
 }  // namespace ocltensor::replay
