@@ -35,6 +35,6 @@ struct Rules {
 
 // To be called after Replayer::run().
 Verdict compare(const capture_file::Capture& capture, Replayer& replayer, const Rules& rules,
-              const Progress& progress);
+                const Progress& progress);
 
 }  // namespace ocltensor::replay

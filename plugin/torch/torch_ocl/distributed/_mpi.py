@@ -154,14 +154,10 @@ class MpiEngine:
     def allgather(self, all_: Sequence[memoryview], own: memoryview, limit: float) -> None:
         self._exchange([own] * self._size, all_, limit)
 
-    def gather(
-        self, all_: Sequence[memoryview], own: memoryview, root: int, limit: float
-    ) -> None:
+    def gather(self, all_: Sequence[memoryview], own: memoryview, root: int, limit: float) -> None:
         self._exchange(self._only(root, own), all_, limit)
 
-    def scatter(
-        self, own: memoryview, all_: Sequence[memoryview], root: int, limit: float
-    ) -> None:
+    def scatter(self, own: memoryview, all_: Sequence[memoryview], root: int, limit: float) -> None:
         self._exchange(all_, self._only(root, own), limit)
 
     def alltoall(
@@ -224,12 +220,9 @@ class MpiEngine:
     ) -> None:
         """What MPI has for parts that lie apart: messages. ``sent[k]`` goes to rank k."""
         requests = [
-            self._all.Irecv(self._bytes(received[rank]), rank)
-            for rank in self._others(received)
+            self._all.Irecv(self._bytes(received[rank]), rank) for rank in self._others(received)
         ]
-        requests += [
-            self._all.Isend(self._bytes(sent[rank]), rank) for rank in self._others(sent)
-        ]
+        requests += [self._all.Isend(self._bytes(sent[rank]), rank) for rank in self._others(sent)]
         own, other = (x[self._rank] if x else None for x in (sent, received))
         if own is not None and other is not None and len(own):
             other[:] = own  # the same memory, or apart
