@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/config.h"
 #include "call/proof_numbers.h"
 #include "ops/matmul/matmul.h"
+#include "ops/pointwise/pointwise.h"
 #include "plugin/any_call.h"
 #include "toy.h"
 
@@ -47,6 +50,35 @@ TEST_F(ToyProvider, ItsAlgorithmIsAskedBeforeThePortableOnes) {
   EXPECT_STREQ(matmul::matmul_algorithms().algorithms().front()->id, "matmul.toy_outer");
   EXPECT_EQ(multiply(1), "matmul.toy_outer");
   EXPECT_NE(multiply(2), "matmul.toy_outer");
+}
+
+// c = relu(2 * scale[n] * a[m] * b[n] + bias[n]): what a guest with quantised weights brings.
+TEST_F(ToyProvider, ProductsOfInt8WithScalesHaveTheSharedEnd) {
+  const AnyCall any;
+  const OpCall& call = *any;
+  ProofNumbers numbers(call);
+  const std::vector<float> a = numbers.draw(5, 9), b = numbers.draw(7, 9),
+                           bias = numbers.draw(7, 9);
+  const std::vector<float> scales{0.5, 2, -1, 4, 0.25, 1, 8};  // exact products
+  matmul::Problem p{.types = {DType::Float32, DType::Int8, DType::Float32, DType::Float32},
+                    .batch = 1,
+                    .m = 5,
+                    .n = 7,
+                    .k = 1,
+                    .a = {numbers.upload(a, DType::Float32), 0, 1, 1},
+                    .b = {numbers.upload(b, DType::Int8), 0, 7, 1},
+                    .c = {numbers.upload(std::vector<float>(35, 77), DType::Float32), 0, 7, 1}};
+  p.end.alpha = 2;
+  p.end.add({numbers.upload(bias, DType::Float32), 0, 0, 1});
+  p.end.scales = {DType::Float32, {numbers.upload(scales, DType::Float32), 0, 0, 1}};
+  p.end.formula = &pointwise::formula_of("relu.out");
+  matmul::run_matmul(call, p);
+  EXPECT_STREQ(matmul::matmul_algorithms().last()->id, "matmul.toy_scaled");
+  const std::vector<float> c = numbers.download(p.c.address, DType::Float32, 35);
+  for (size_t i = 0; i < 35; ++i) {
+    const size_t n = i % 7;
+    EXPECT_EQ(c[i], std::max(0.0f, 2 * scales[n] * a[i / 7] * b[n] + bias[n])) << i;
+  }
 }
 
 TEST_F(ToyProvider, ChoicesSayWhatItDidAndWhyNot) {
