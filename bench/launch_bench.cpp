@@ -1,12 +1,13 @@
 // What the plugin adds to a driver's launch: the same small kernel enqueued by hand and as an
 // operator, through the C ABI and through the C++ host. Run with --benchmark_repetitions=9 and
 // compare medians; the difference of raw and plugin is the plugin's own share.
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
+#define CL_HPP_TARGET_OPENCL_VERSION 120
+#define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <ocltensor/ocltensor.h>
 
+#include <CL/opencl.hpp>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -39,81 +40,76 @@ const Plugin& plugin() {
   return p;
 }
 
+// What the plugin's stream stands on, with references of our own.
+struct Driver {
+  cl::Context context;
+  cl::Device device;
+  cl::CommandQueue queue;
+
+  Driver() {
+    const tb_interop_api* interop = plugin().api->interop;
+    void *own_context = nullptr, *own_device = nullptr, *own_queue = nullptr;
+    interop->context(0, &own_context, nullptr);
+    interop->device(0, &own_device, nullptr);
+    interop->queue(plugin().stream, &own_queue, nullptr);
+    context = cl::Context(static_cast<cl_context>(own_context), true);
+    device = cl::Device(static_cast<cl_device_id>(own_device), true);
+    queue = cl::CommandQueue(static_cast<cl_command_queue>(own_queue), true);
+  }
+  cl::Kernel kernel(const char* source, const char* name) const {
+    const cl::Program program(context, std::string(source));
+    program.build(device);
+    return cl::Kernel(program, name);
+  }
+};
+
+void enqueue_one(const Driver& driver, const cl::Kernel& kernel, int& count) {
+  const size_t one = 1;
+  clEnqueueNDRangeKernel(driver.queue(), kernel(), 1, nullptr, &one, &one, 0, nullptr, nullptr);
+  if (++count % kFlushEvery == 0) clFinish(driver.queue());
+}
+
 // A kernel of the operator's shape: five buffers with offsets and one structure; two arguments
 // change each time.
 void raw_launch(benchmark::State& state) {
-  const tb_interop_api* interop = plugin().api->interop;
-  void *context = nullptr, *device = nullptr, *queue = nullptr;
-  interop->context(0, &context, nullptr);
-  interop->device(0, &device, nullptr);
-  interop->queue(plugin().stream, &queue, nullptr);
-  const char* source =
+  const Driver driver;
+  cl::Kernel kernel = driver.kernel(
       "typedef struct { long v[60]; } P; __kernel void add(__global float* o, ulong oo, __global "
       "const float* a, ulong ao,"
       "__global const float* b, ulong bo, __global const float* c, ulong co, __global const float* "
       "d, ulong doff, const P p)"
-      "{ for (int i = 0; i < (int)p.v[0]; ++i) o[i] = a[i] + b[i]; }";
-  auto* cl_context_handle = static_cast<cl_context>(context);
-  cl_device_id id = static_cast<cl_device_id>(device);
-  cl_program program = clCreateProgramWithSource(cl_context_handle, 1, &source, nullptr, nullptr);
-  clBuildProgram(program, 1, &id, "", nullptr, nullptr);
-  cl_kernel kernel = clCreateKernel(program, "add", nullptr);
-  cl_mem buffer =
-      clCreateBuffer(cl_context_handle, CL_MEM_READ_WRITE, 3 * kCount * 4, nullptr, nullptr);
+      "{ for (int i = 0; i < (int)p.v[0]; ++i) o[i] = a[i] + b[i]; }",
+      "add");
+  const cl::Buffer buffer(driver.context, CL_MEM_READ_WRITE, 3 * kCount * 4);
   struct {
     int64_t v[60];
   } parameters{{kCount}};
-  cl_ulong offset = 0;
-  for (cl_uint i = 0; i < 10; ++i)
-    clSetKernelArg(kernel, i, i % 2 ? sizeof offset : sizeof buffer,
-                   i % 2 ? static_cast<void*>(&offset) : &buffer);
-  const size_t one = 1;
+  const cl_ulong offset = 0;
+  for (cl_uint i = 0; i < 10; i += 2) {
+    kernel.setArg(i, buffer);
+    kernel.setArg(i + 1, offset);
+  }
   int n = 0;
   for (auto _ : state) {
-    clSetKernelArg(kernel, 1, sizeof offset, &offset);
-    clSetKernelArg(kernel, 10, sizeof parameters, &parameters);
-    clEnqueueNDRangeKernel(static_cast<cl_command_queue>(queue), kernel, 1, nullptr, &one, &one, 0,
-                           nullptr, nullptr);
-    if (++n % kFlushEvery == 0) clFinish(static_cast<cl_command_queue>(queue));
+    clSetKernelArg(kernel(), 1, sizeof offset, &offset);
+    clSetKernelArg(kernel(), 10, sizeof parameters, &parameters);
+    enqueue_one(driver, kernel, n);
   }
-  clFinish(static_cast<cl_command_queue>(queue));
-  clReleaseMemObject(buffer);
-  clReleaseKernel(kernel);
-  clReleaseProgram(program);
+  driver.queue.finish();
 }
 BENCHMARK(raw_launch);
 
 // The driver's enqueue alone.
 void raw_empty(benchmark::State& state) {
-  const tb_interop_api* interop = plugin().api->interop;
-  void *context = nullptr, *device = nullptr, *shared = nullptr;
-  interop->context(0, &context, nullptr);
-  interop->device(0, &device, nullptr);
-  interop->queue(plugin().stream, &shared, nullptr);
-  const char* source = kEmpty;
-  auto* id = static_cast<cl_device_id>(device);
-  auto* queue = static_cast<cl_command_queue>(shared);
-  cl_program program =
-      clCreateProgramWithSource(static_cast<cl_context>(context), 1, &source, nullptr, nullptr);
-  clBuildProgram(program, 1, &id, "", nullptr, nullptr);
-  cl_kernel kernel = clCreateKernel(program, "empty", nullptr);
-  cl_mem buffer =
-      clCreateBuffer(static_cast<cl_context>(context), CL_MEM_READ_WRITE, 64, nullptr, nullptr);
-  const cl_ulong offset = 0;
-  const cl_int count = 1;
-  clSetKernelArg(kernel, 0, sizeof buffer, static_cast<const void*>(&buffer));
-  clSetKernelArg(kernel, 1, sizeof offset, &offset);
-  clSetKernelArg(kernel, 2, sizeof count, &count);
-  const size_t one = 1;
+  const Driver driver;
+  cl::Kernel kernel = driver.kernel(kEmpty, "empty");
+  const cl::Buffer buffer(driver.context, CL_MEM_READ_WRITE, 64);
+  kernel.setArg(0, buffer);
+  kernel.setArg(1, cl_ulong{0});
+  kernel.setArg(2, cl_int{1});
   int n = 0;
-  for (auto _ : state) {
-    clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr);
-    if (++n % kFlushEvery == 0) clFinish(queue);
-  }
-  clFinish(queue);
-  clReleaseMemObject(buffer);
-  clReleaseKernel(kernel);
-  clReleaseProgram(program);
+  for (auto _ : state) enqueue_one(driver, kernel, n);
+  driver.queue.finish();
 }
 BENCHMARK(raw_empty);
 
