@@ -50,7 +50,8 @@ def q4_k(block: np.ndarray) -> np.ndarray:
     least = np.concatenate([s[:, 4:8] & 63, (s[:, 8:] >> 4) | (s[:, 4:8] >> 6 << 4)], 1)
     chunks = block[:, 16:].reshape(-1, 4, 32)
     q = np.stack([chunks & 15, chunks >> 4], 2).reshape(-1, 8, 32)
-    value = (halves(block[:, :2]) * scale)[..., None] * q - (halves(block[:, 2:4]) * least)[..., None]
+    least = halves(block[:, 2:4]) * least
+    value = (halves(block[:, :2]) * scale)[..., None] * q - least[..., None]
     return value.reshape(len(block), 256)
 
 
