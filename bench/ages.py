@@ -17,6 +17,7 @@ FOLDERS = {
     "pointwise": ("pointwise", "elementwise", "copy"),
     "reduce": ("reduce", "scan"),
     "matmul": ("matmul", "include"),
+    "quantised": ("quantised", "matmul", "include"),
     "conv": ("conv", "matmul", "include"),
     "rows": ("softmax", "norm"),
     "pool": ("pool", "upsample"),

@@ -16,6 +16,7 @@ from . import (
     norm,
     pointwise,
     pool,
+    quantised,
     reduce,
     torch_level,
 )
@@ -24,6 +25,7 @@ FAMILIES = {
     "pointwise": pointwise.rows,
     "reduce": reduce.rows,
     "matmul": matmul.rows,
+    "quantised": quantised.rows,
     "conv": conv.rows,
     "rows": norm.rows,
     "pool": pool.rows,

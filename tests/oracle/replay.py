@@ -40,6 +40,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import quantised_weights
 import torch
 import torchvision_library
 
@@ -348,6 +349,44 @@ def _grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.T
     return out
 
 
+def _dequantise(
+    weight: torch.Tensor,
+    scale: torch.Tensor | None,
+    zero: torch.Tensor | None,
+    index: torch.Tensor | None,
+    kind: str,
+    size: list[int],
+    dtype: torch.dtype,
+    group: int,
+) -> torch.Tensor:
+    """The project's own operator: by numpy, in float64."""
+    if DEVICE.type != "cpu":
+        return torch.ops.ocl.dequantise(weight, scale, zero, index, kind, size, dtype, group)
+    raw = weight.contiguous().numpy()
+    parts = [None if t is None else t.double().numpy() for t in (scale, zero)]
+    values = quantised_weights.values(kind, raw, *size, group or size[1], *parts)
+    found = torch.from_numpy(np.ascontiguousarray(values)).to(dtype)
+    return found if index is None else found[index.long()]
+
+
+def _quantised_mm(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor | None,
+    zero: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    kind: str,
+    rows: int,
+    group: int,
+) -> torch.Tensor:
+    if DEVICE.type != "cpu":
+        return torch.ops.ocl.quantised_mm(x, weight, scale, zero, bias, kind, rows, group)
+    size = [rows, x.shape[1]]
+    factor = _dequantise(weight, scale, zero, None, kind, size, torch.float64, group)
+    out = x.double() @ factor.T
+    return (out if bias is None else out + bias.double()).to(x.dtype)
+
+
 def _rows_of(offsets: torch.Tensor, count: int, from_start: bool, to_end: bool) -> torch.Tensor:
     """The project's own operator: its definition, on tensors."""
     assert not from_start or bool((offsets[..., 0] == 0).all())
@@ -503,6 +542,8 @@ SPECIAL = {
     "_ocl_scaled_mm.out": _scaled_mm,
     "_ocl_grouped_mm.out": _grouped_mm,
     "_ocl_rows_of.out": _rows_of,
+    "_ocl_quantised_mm.out": _quantised_mm,
+    "_ocl_dequantise.out": _dequantise,
     "_ocl_pad.out": _pad,
     "_ocl_pad_backward.out": _pad_backward,
     "_fused_rms_norm_backward.out": _rms_backward,

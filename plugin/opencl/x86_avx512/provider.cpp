@@ -2,6 +2,7 @@
 #include "provider.h"
 
 #include "matmul/product.h"
+#include "quantised/decode.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -20,14 +21,14 @@ bool suits(const Capabilities& caps) {
          has_bf16_pairs();
 }
 
-constexpr const Algorithm* kAlgorithms[] = {&x86_avx512::kProduct};
+constexpr const Algorithm* kAlgorithms[] = {&x86_avx512::kProduct, &x86_avx512::kDecode};
 
 }  // namespace
 
 constinit const Provider kX86Avx512{
     .name = "x86_avx512",
     .library = nullptr,
-    .what = "AVX-512's products of bf16 pairs, by inline assembly",
+    .what = "AVX-512's products of bf16 pairs and choices among 16 numbers, by inline assembly",
     .suits = suits,
     .lacking =
         "the device is not an x86 processor with AVX-512's bf16 instructions, driven by PoCL",

@@ -31,9 +31,8 @@ REASONS = {
     r"_nested_.*|to_padded_tensor|linear_backward|matmul_backward": "nested tensors",
     r"quantize_.*|dequantize.*|quantized_.*|q_.*|qscheme|int_repr|_?empty_.*quantized|"
     r"_make_per_.*_quantized_tensor": "quantized tensors",
-    r"_convert_weight_to_int4pack.*|_weight_int4pack_mm.*|_dyn_quant_.*|_mixed_dtypes_linear": (
-        "weights of 4 bits, packed for the matrix units of one device"
-    ),
+    r"_convert_weight_to_int4pack_for_cpu|_weight_int4pack_mm_for_cpu|_dyn_quant_.*|"
+    r"_mixed_dtypes_linear": "weights of 4 bits, packed for the instructions of one device",
     r"_scaled_(grouped_|add)?mm.*": "products of float8 numbers, whose scales are laid out "
     "for the matrix units of one device; float8 exists in memory only",
     r"_philox_.*": "keys of random numbers, which CUDA alone has",

@@ -5,6 +5,8 @@ import unittest
 
 import torch
 from library_case import Case, applied, llama, needs, quiet
+from quantised_weights import values  # of tests/oracle, which library_case finds
+from test_command_counts import commands
 from torch._dynamo.utils import counters
 
 with quiet():  # it tells which kernels it has not found
@@ -44,6 +46,56 @@ class BitsAndBytes(Case):
         want = x.double() @ weight.double().T + layer.bias.cpu().double()
         self.near(out.detach(), want, 1e-5)
         self.near(given.grad, weight.double().sum(0).expand(5, 64), 1e-5)
+
+    def test_four_bit_products(self) -> None:
+        """Few rows and many, scales that are nested or not, bytes kept as floats; rows that do not
+        begin with blocks. The weight is the code of each nibble times its block's scale."""
+        applied(self, "bitsandbytes")
+        for kind, nested, storage, columns in (
+            ("nf4", False, torch.uint8, 256),
+            ("nf4", True, torch.uint8, 96),
+            ("fp4", True, torch.bfloat16, 256),
+            ("fp4", False, torch.uint8, 96),
+        ):
+            layer = bnb.nn.Linear4bit(
+                columns, 33, compute_dtype=torch.float32, compress_statistics=nested,
+                quant_type=kind, quant_storage=storage,
+            ).to("ocl").eval()  # fmt: skip
+            state = layer.weight.quant_state
+            scales = state.absmax
+            if nested:
+                scales = functional.dequantize_blockwise(scales, state.state2) + state.offset
+            raw = layer.weight.data.view(torch.uint8).cpu().numpy()
+            weight = torch.from_numpy(
+                values(kind, raw, 33, columns, 64, scales.flatten().cpu().numpy())
+            )
+            kept = functional.dequantize_4bit(layer.weight.data, state)
+            self.near(kept, weight, 1e-7)
+            out = torch.empty_like(kept)
+            self.near(functional.dequantize_4bit(layer.weight.data, state, out=out), weight, 1e-7)
+            for rows in (1, 4, 20):
+                with self.subTest(kind, nested=nested, rows=rows, columns=columns), torch.no_grad():
+                    x = torch.randn(rows, 1, columns)
+                    got = layer(x.to("ocl"))
+                    want = x.double() @ weight.T + layer.bias.cpu().double()
+                    self.near(got, want, 1e-5)
+            one = torch.randn(1, columns)
+            got = functional.gemv_4bit(one.to("ocl"), layer.weight.data, state=state)
+            self.near(got, one.double() @ weight.T, 1e-5)
+
+    def test_four_bit_layer_is_one_launch(self) -> None:
+        """Also where scales are nested: they are unpacked once, unless they are written to."""
+        applied(self, "bitsandbytes")
+        for nested in (False, True):
+            layer = bnb.nn.Linear4bit(
+                256, 64, quant_type="nf4", compute_dtype=torch.float32, compress_statistics=nested
+            ).to("ocl")
+            x = torch.randn(1, 256, device="ocl")
+            with torch.no_grad():
+                self.assertEqual(commands(lambda layer=layer, x=x: layer(x)), 1)
+                before = layer(x)
+                layer.weight.quant_state.absmax.zero_()
+                self.assertFalse(torch.equal(layer(x).cpu(), before.cpu()))
 
     def test_eight_bit_layer(self) -> None:
         dense = torch.nn.Linear(64, 32)

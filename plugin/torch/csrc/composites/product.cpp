@@ -91,19 +91,6 @@ Tensor int_mm(const Tensor& self, const Tensor& other) {
   return product_of_bytes(self, other);
 }
 
-// Weights [N, K] of 8 bits, with a scale for each of the N results: read as they are.
-PluginOperator plugin_scaled_mm("_ocl_scaled_mm.out");
-Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
-  const BelowAutocast guard;
-  TORCH_CHECK(self.dim() == 2 && weight.dim() == 2 && self.size(1) == weight.size(1),
-              "_weight_int8pack_mm: expected matrices [M, K] and [N, K], got ", self.sizes(),
-              " and ", weight.sizes());
-  TORCH_CHECK(weight.scalar_type() == at::kChar, "_weight_int8pack_mm: expected an int8 weight");
-  TORCH_CHECK(scales.dim() == 1 && scales.size(0) == weight.size(0),
-              "_weight_int8pack_mm: expect scales to be 1d tensor with size ", weight.size(0));
-  return call_plugin<1>(plugin_scaled_mm, self, weight.t(), scales)[0];
-}
-
 // ---- products of groups, whose parts of a dimension stand on the device (every mixture of
 // experts)
 PluginOperator plugin_grouped_mm("_ocl_grouped_mm.out");
@@ -152,7 +139,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_int_mm", TORCH_FN(int_mm));
   register_out<int_mm>(m, "_int_mm.out");
   m.impl("_grouped_mm", TORCH_FN(grouped_mm));
-  m.impl("_weight_int8pack_mm", TORCH_FN(weight_int8_mm));
   m.impl("_compute_linear_combination", TORCH_FN(linear_combination));
   register_out<linear_combination>(m, "_compute_linear_combination.out");
 }

@@ -1,0 +1,150 @@
+// A quantised weight in kernels: its bytes, scales and zeros, and what is loaded of them. weight_formats.h
+// makes numbers of the bytes, a unit at a time: UNIT elements of a row, as vectors of 16, each SPAN of which
+// have a scale.
+//   value = element * scale (+ offset, where OFFSETS is 1)
+// Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, SPAN, ALTERNATING, OFFSETS,
+// CODED, FLAT; from the weight at hand: SCALE_TYPE, ZERO_TYPE, ALIGNED (loads of the bytes lie at its
+// multiples), WHOLE (rows, or a flat layout, are of whole units). CPU_STYLE
+#ifndef OCLTENSOR_QUANTISED_H
+#define OCLTENSOR_QUANTISED_H
+#include "float8.h"
+#include "quantised_params.h"
+
+#define VECTORS (UNIT / 16)
+#define SPANS (UNIT / SPAN)
+#define SPAN_VECTORS (SPAN / 16)
+
+typedef struct {
+  __global const uchar *bytes;
+  __global const STYPE(SCALE_TYPE) *scale;
+  __global const STYPE(ZERO_TYPE) *zero;
+#if CODED && !CPU_STYLE
+  __local const float *codes;
+#endif
+  long k, pitch, end, shift, tile, scale_row, scale_group, zero_row, zero_group;
+} Weight;
+
+#define WEIGHT_PARAMETERS                                                                                 \
+  __global const void *weight_base, ulong weight_offset, __global const void *scale_base,                 \
+      ulong scale_offset, __global const void *zero_base, ulong zero_offset
+#define WEIGHT_ARGUMENTS weight_base, weight_offset, scale_base, scale_offset, zero_base, zero_offset
+
+INLINE Weight weight_of(WEIGHT_PARAMETERS, const QuantisedParams p) {
+  Weight w;
+  w.bytes = AT_CONST(u8, weight_base, weight_offset);
+  w.scale = AT_CONST(SCALE_TYPE, scale_base, scale_offset);
+  w.zero = AT_CONST(ZERO_TYPE, zero_base, zero_offset);
+  w.k = p.k;
+  w.pitch = p.pitch;
+  w.end = p.end;
+  w.shift = p.shift;
+  w.tile = p.tile;
+  w.scale_row = p.scale_row;
+  w.scale_group = p.scale_group;
+  w.zero_row = p.zero_row;
+  w.zero_group = p.zero_group;
+  return w;
+}
+
+// 16 bytes; what is behind the end is 0.
+INLINE uchar16 bytes16(const Weight w, long at) {
+#if !WHOLE
+  if (at + 16 > w.end) {
+    uchar lane[16];
+    ROLLED for (int i = 0; i < 16; ++i) lane[i] = at + i < w.end ? w.bytes[at + i] : 0;
+    return vload16(0, lane);
+  }
+#endif
+  __global const uchar *p = w.bytes + at;
+#if CPU_STYLE || ALIGNED == 1
+  return vload16(0, p);
+#elif ALIGNED >= 16
+  return as_uchar16(*(__global const uint4 *)p);
+#elif ALIGNED >= 4
+  __global const uint *q = (__global const uint *)p;
+  return as_uchar16((uint4)(q[0], q[1], q[2], q[3]));
+#else
+  __global const ushort *q = (__global const ushort *)p;
+  return as_uchar16((ushort8)(q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]));
+#endif
+}
+INLINE float half_at(const Weight w, long at) { return vload_half(0, (__global const half *)(w.bytes + at)); }
+INLINE float16 signed16(uchar16 bytes) { return convert_float16(as_char16(bytes)); }
+
+// Of scales and zeros apart, those of element k of row n.
+INLINE float scale_at(const Weight w, long n, long k) {
+#if FLAT
+  return LOAD(SCALE_TYPE, w.scale, ((n * w.k + k) >> w.shift) * w.scale_group);
+#else
+  return LOAD(SCALE_TYPE, w.scale, n * w.scale_row + (k >> w.shift) * w.scale_group);
+#endif
+}
+INLINE float zero_at(const Weight w, long n, long k) {
+  return LOAD(ZERO_TYPE, w.zero, n * w.zero_row + (k >> w.shift) * w.zero_group);
+}
+
+// ---- Numbers of codes. CPU drivers choose among constants by the bits of the numbers; GPUs look them up in
+// local memory, whose banks hold the 16 codes side by side.
+#define CODES_nf4                                                                                         \
+  -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,        \
+      -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f,     \
+      0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f,              \
+      0.7229568362236023f, 1.0f
+#define FP4_THIRDS(sign)                                                                                  \
+  sign 0.0f, sign 0.005208333333333333f, sign 0.6666666666666666f, sign 1.0f, sign 0.3333333333333333f,   \
+      sign 0.5f, sign 0.16666666666666666f, sign 0.25f
+#define CODES_fp4 FP4_THIRDS(), FP4_THIRDS(-)
+#if CODED
+__constant float kCodes[16] = {CAT(CODES_, FORMAT)};
+#if CPU_STYLE
+INLINE float16 codes16(const Weight w, uchar16 numbers) {
+  const int16 bits = convert_int16(numbers);
+  float16 v[8];
+  UNROLL for (int i = 0; i < 8; ++i)
+    v[i] = select((float16)(kCodes[2 * i]), (float16)(kCodes[2 * i + 1]), bits << 31);
+  UNROLL for (int i = 0; i < 4; ++i) v[i] = select(v[2 * i], v[2 * i + 1], bits << 30);
+  UNROLL for (int i = 0; i < 2; ++i) v[i] = select(v[2 * i], v[2 * i + 1], bits << 29);
+  return select(v[0], v[1], bits << 28);
+}
+#else
+INLINE float16 codes16(const Weight w, uchar16 numbers) {
+  uchar number[16];
+  float code[16];
+  vstore16(numbers, 0, number);
+  UNROLL for (int i = 0; i < 16; ++i) code[i] = w.codes[number[i]];
+  return vload16(0, code);
+}
+#endif
+#endif
+// For GPUs, in a kernel whose work-groups have at least 16 items: the table, once `w` is made.
+#if CODED && !CPU_STYLE
+#define SHARE_CODES(w)                                                                \
+  __local float codes[16];                                                            \
+  if (get_local_id(0) < 16) codes[get_local_id(0)] = kCodes[get_local_id(0)];         \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+  (w).codes = codes;
+#else
+#define SHARE_CODES(w)
+#endif
+
+// Where element i of the unit's vectors v is: v[i / 16]'s lane i % 16 is the unit's element PLACE(i).
+#if ALTERNATING
+#define PLACE(i) ((i) / 32 * 32 + (i) % 16 * 2 + (i) / 16 % 2)
+#else
+#define PLACE(i) (i)
+#endif
+#include "weight_formats.h"
+#define UNPACK(w, n, k, v, scale, offset) CAT(unpack_, FORMAT)(w, n, k, v, scale, offset)
+
+// The values of a unit, which begins at element k of row n.
+INLINE void unit_values(const Weight w, long n, long k, float16 *v) {
+  float scale[SPANS], offset[SPANS];
+  UNPACK(w, n, k, v, scale, offset);
+  UNROLL for (int i = 0; i < VECTORS; ++i) {
+    v[i] *= (float16)(scale[i / SPAN_VECTORS]);
+#if OFFSETS
+    v[i] += (float16)(offset[i / SPAN_VECTORS]);
+#endif
+  }
+}
+#endif

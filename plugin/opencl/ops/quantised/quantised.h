@@ -1,0 +1,48 @@
+// Products with quantised weights, and their values as floats.
+#pragma once
+
+#include "base/weight_formats.h"
+#include "call/algorithms.h"
+#include "call/division.h"
+#include "call/op_call.h"
+#include "quantised_params.h"
+
+namespace ocltensor::opencl::quantised {
+
+// out = x W^T + bias: x [M, K] with contiguous rows, out [M, N] row-major. The weight's bytes are
+// contiguous.
+struct Product {
+  QuantisedWeight weight;
+  TensorView x, out;
+  std::optional<TensorView> bias;
+
+  int64_t m() const { return x.size(0); }
+  int64_t x_row() const { return m() > 1 ? x.stride(0) : weight.k; }
+};
+
+// Of kernels that include quantised.h: their parameters, and their defines. `whole`: rows, or a
+// flat layout that is read as one, are of whole units.
+QuantisedParams weight_params(const QuantisedWeight& w);
+Defines weight_defines(const OpCall& call, const QuantisedWeight& w, bool whole);
+// Whether rows begin with units.
+bool has_whole_rows(const QuantisedWeight& w);
+
+// unpack.cpp: the values of `count` rows from `first` on, as a matrix of count x K at `to`.
+void unpack_rows(const OpCall& call, const QuantisedWeight& w, int64_t first, int64_t count,
+                 tb_address to, DType type);
+
+// decode.cpp, for kernels of few rows: why they do not take a product, or nullptr; what those that
+// include quantised_x.h are told; how CPU drivers divide rows of the weight, which sets `per_item`.
+const char* refuse_decode(const Product& p);
+QuantisedParams decode_params(const Product& p);
+Defines decode_defines(const OpCall& call, const Product& p);
+Division divide_rows(const Product& p, QuantisedParams& params);
+
+extern const AlgorithmFor<Product> kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows of x
+extern const AlgorithmFor<Product> kPanels;                 // panels.cpp: anything
+
+std::span<const OpEntry> product_operators();  // product.cpp
+std::span<const OpEntry> unpack_operators();   // unpack.cpp
+const AlgorithmFamily& quantised_algorithms();
+
+}  // namespace ocltensor::opencl::quantised

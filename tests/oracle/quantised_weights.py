@@ -1,0 +1,107 @@
+"""Formats of quantised weights unpacked by numpy, in float64: the oracle of the kernels that do so.
+Values follow from the bytes alone; nothing is shared with src/base/weight_formats.def but the
+names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NF4 = np.array(
+    [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+     -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+     0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+     0.7229568362236023, 1.0], dtype=np.float32,
+).astype(np.float64)  # fmt: skip
+FP4 = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3], dtype=np.float64) / 12
+FP4 = np.concatenate([FP4, -FP4]).astype(np.float32).astype(np.float64)
+
+
+def nibbles(data: np.ndarray, high_first: bool) -> np.ndarray:
+    """Two numbers of each byte, along the last dimension."""
+    pair = [data >> 4, data & 15] if high_first else [data & 15, data >> 4]
+    return np.stack(pair, -1).reshape(*data.shape[:-1], -1)
+
+
+def e4m3(data: np.ndarray) -> np.ndarray:
+    bits = np.arange(256)
+    exponent, digits = bits >> 3 & 15, bits & 7
+    table = np.where(exponent == 0, digits / 8 * 2.0**-6, (1 + digits / 8) * 2.0 ** (exponent - 7))
+    table[bits & 127 == 127] = np.nan
+    return np.where(bits & 128, -table, table)[data]
+
+
+def halves(data: np.ndarray) -> np.ndarray:
+    """[..., 2] bytes as numbers [..., 1]."""
+    return np.ascontiguousarray(data).view(np.float16).astype(np.float64)
+
+
+def q8_0(block: np.ndarray) -> np.ndarray:
+    return halves(block[:, :2]) * block[:, 2:].view(np.int8)
+
+
+def q4_0(block: np.ndarray) -> np.ndarray:
+    q = np.concatenate([block[:, 2:] & 15, block[:, 2:] >> 4], 1).astype(np.float64)
+    return halves(block[:, :2]) * (q - 8)
+
+
+def q4_k(block: np.ndarray) -> np.ndarray:
+    s = block[:, 4:16].astype(np.int64)
+    scale = np.concatenate([s[:, :4] & 63, (s[:, 8:] & 15) | (s[:, :4] >> 6 << 4)], 1)
+    least = np.concatenate([s[:, 4:8] & 63, (s[:, 8:] >> 4) | (s[:, 4:8] >> 6 << 4)], 1)
+    chunks = block[:, 16:].reshape(-1, 4, 32)
+    q = np.stack([chunks & 15, chunks >> 4], 2).reshape(-1, 8, 32)
+    least = halves(block[:, 2:4]) * least
+    value = (halves(block[:, :2]) * scale)[..., None] * q - least[..., None]
+    return value.reshape(len(block), 256)
+
+
+def q6_k(block: np.ndarray) -> np.ndarray:
+    low = block[:, :128].reshape(-1, 2, 2, 32)  # part, half of its bytes
+    low = np.stack([low & 15, low >> 4], 2).reshape(-1, 2, 4, 32)
+    top = block[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6]).reshape(4, 1) & 3
+    q = (low | top << 4).reshape(-1, 16, 16).astype(np.int64) - 32
+    scale = halves(block[:, 208:]) * block[:, 192:208].view(np.int8)
+    return (q * scale[..., None]).reshape(len(block), 256)
+
+
+BLOCKS = {"q8_0": (q8_0, 32, 34), "q4_0": (q4_0, 32, 18), "q4_k": (q4_k, 256, 144),
+          "q6_k": (q6_k, 256, 210)}  # fmt: skip
+
+
+def along(part: np.ndarray, n: int, k: int) -> np.ndarray:
+    """A scale or zero for each element, of one for each group of each row, or of all rows."""
+    part = np.asarray(part, dtype=np.float64)
+    return np.broadcast_to(np.repeat(part, max(k, 1) // part.shape[1], 1)[:, :k], (n, k))
+
+
+def values(
+    kind: str,
+    data: np.ndarray,
+    n: int,
+    k: int,
+    group: int = 0,
+    scale: np.ndarray | None = None,
+    zero: np.ndarray | None = None,
+) -> np.ndarray:
+    """The weight [n, k]. ``data`` has the shape in which it is kept, of bytes (tiles: of int32)."""
+    if kind in BLOCKS:
+        unpack, elements, size = BLOCKS[kind]
+        with np.errstate(all="ignore"):
+            return unpack(data.reshape(-1, size)).reshape(n, k // elements * elements)
+    scale = np.asarray(scale, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        if kind in ("nf4", "fp4"):
+            codes = (NF4 if kind == "nf4" else FP4)[nibbles(data.reshape(-1), True)[: n * k]]
+            return (codes * np.repeat(scale, group)[: n * k]).reshape(n, k)
+        if kind == "int8":
+            return data.reshape(n, k).view(np.int8) * along(scale, n, k)
+        if kind == "e4m3":
+            return e4m3(data.reshape(n, k)) * along(scale, n, k)
+        if kind == "int4":
+            q = nibbles(data.reshape(n, -1), False).astype(np.float64)
+            return (q - along(zero, n, k)) * along(scale, n, k)
+        assert kind == "int4_tiles", kind
+        rows, steps, _, words = data.shape
+        tile = np.ascontiguousarray(data).view(np.uint8).reshape(rows, steps, 8, words, 16)
+        q = np.concatenate([tile & 15, tile >> 4], -1).transpose(0, 2, 1, 3, 4).reshape(n, k)
+        return (q.astype(np.float64) - 8) * along(scale, n, k) + along(zero, n, k)
