@@ -30,11 +30,12 @@ __kernel void factor(__global void *a_base, ulong a_offset, __global void *u_bas
   int failed = 0;  // the first pivot that fails, from 1
 #if TURNS  // x[0] is row k, and after all steps row 0 again
 #define ROW 0
-  ROLLED for (int k = 0; k < PANEL; ++k) {
+#define EACH_STEP ROLLED
 #else
 #define ROW k
-  UNROLL for (int k = 0; k < PANEL; ++k) {
+#define EACH_STEP UNROLL
 #endif
+  EACH_STEP for (int k = 0; k < PANEL; ++k) {
     if (own == 0) rows[k % 2][lane] = x[ROW];
     barrier(CLK_LOCAL_MEM_FENCE);
     const R pivot = real_part(rows[k % 2][k]);

@@ -181,12 +181,7 @@ def problems(text: str, known: budget.Budget, there: dict[str, devices.Device]) 
         path, name = KERNELS / source_of(family, kernel), kernel.partition(": ")[2] or kernel
         if not path.is_file() or not re.search(rf"\bvoid\s+{name}\(", path.read_text()):
             found.append(f"{family}: there is no kernel {kernel}")
-    listed = {
-        (device, kernel)
-        for (device, kernel, _), entry in known.entries.items()
-        if entry.private and kernel.partition("/")[0] in FAMILIES and device in page.known
-    }
-    for device, kernel in sorted(listed ^ kept(page)):
-        where = "the table" if (device, kernel) in listed else "the page"
-        found.append(f"{device}: only {where} says that {kernel} keeps numbers in memory")
+    listed = {(device, kernel) for (device, kernel, _), e in known.entries.items() if e.private}
+    for device, kernel in sorted(kept(page) - listed):
+        found.append(f"{device}: the table has no reason why {kernel} keeps numbers in memory")
     return found
