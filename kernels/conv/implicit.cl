@@ -198,6 +198,16 @@ INLINE void store_results(float acc[TM][TN], int m0, int n0, ItemTile at, __glob
   }
 }
 
+// Of numbers, not by an index or a branch, for which compilers copy all of the kernel's parameters to each
+// work-item's memory.
+INLINE ConvPhase chosen(bool is, const ConvPhase a, const ConvPhase b) {
+  ConvPhase c = {is ? a.pixels : b.pixels, is ? a.map_pixels : b.map_pixels, is ? a.row_pixels : b.row_pixels,
+                 {is ? a.first[0] : b.first[0], is ? a.first[1] : b.first[1]},
+                 {is ? a.taps[0] : b.taps[0], is ? a.taps[1] : b.taps[1]},
+                 is ? a.weight_first : b.weight_first, is ? a.target : b.target};
+  return c;
+}
+
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
                        ulong source_offset, __global const void *weight_base, ulong weight_offset,
@@ -205,10 +215,9 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   __local float As[2][BK][BM] __attribute__((aligned(16)));
   __local float Bs[2][BK][BN] __attribute__((aligned(16)));
   const int n0 = (int)get_group_id(0) * BN, m0 = (int)get_group_id(1) * BM;
-  // Chosen without an index, for which many compilers copy all of `p` to each work-item's memory.
   ConvPhase phase = p.phases[0];
 #if !PIECES
-  UNROLL for (int k = 1; k < CONV_PHASES; ++k) if (get_group_id(2) == k) phase = p.phases[k];
+  UNROLL for (int k = 1; k < CONV_PHASES; ++k) phase = chosen(get_group_id(2) == k, p.phases[k], phase);
 #endif
   // Another phase may have more pixels: this group has nothing to do then.
   const int all =

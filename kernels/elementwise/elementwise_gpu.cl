@@ -109,10 +109,11 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   const INDEX n = p.sizes[0];
   const INDEX step = get_local_size(0);
 #ifdef LINES
-  // The line is found once for all of them.
-  const INDEX line = QUOTIENT(INDEX, (INDEX)get_group_id(0), 0);
+  // The line is found once for all of them. By items, as groups may be smaller than the launcher said; each
+  // is of one line.
+  const INDEX line = QUOTIENT(INDEX, (INDEX)get_global_id(0), 0), own = get_local_id(0);
   if (line >= (INDEX)p.rows) return;
-  const INDEX i = ((INDEX)get_group_id(0) - line * (INDEX)p.parts) * step * 4 + get_local_id(0);
+  const INDEX i = ((INDEX)get_global_id(0) - line * (INDEX)p.parts - own) * 4 + own;
   MOVE_TO_LINE(line)
 #else
   const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);

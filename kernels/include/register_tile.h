@@ -2,20 +2,13 @@
 // TM x TN results in the registers of each work-item. The work-items of a run of 32 have LX places along the
 // columns and LY along the rows, each of vectors of four that are 4 * LX or 4 * LY apart. Operands under way
 // stay as they are in memory, in few registers, until they are stored to local memory. Needs types.h, TM, TN;
-// BK is 8 unless a launch says otherwise. STEPS_AT_ONCE, of the device: how many of a tile's steps the loop
-// over them is unrolled by, where all would be too many.
+// BK is 8 unless a launch says otherwise.
 #ifndef OCLTENSOR_REGISTER_TILE_H
 #define OCLTENSOR_REGISTER_TILE_H
 #ifndef BK
 #define BK 8
 #endif
-#ifdef STEPS_AT_ONCE
-#define PRAGMA_(text) _Pragma(#text)
-#define PRAGMA(text) PRAGMA_(text)
-#define UNROLL_STEPS PRAGMA(unroll STEPS_AT_ONCE)
-#else
-#define UNROLL_STEPS UNROLL
-#endif
+#include "steps.h"
 #define LX 8
 #define LY (32 / LX)
 #define PART(v, i) \

@@ -2,6 +2,7 @@
 // of B, which it holds; T's columns are in local memory. Negative strides of T and between the rows of B make
 // this the solve of an upper triangle. CONJUGATE: T is the conjugate of a. TYPE, PART, UNIT, CONJUGATE, GROUP
 #include "linalg.h"
+#include "steps.h"
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void solve(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
@@ -21,12 +22,21 @@ __kernel void solve(__global const void *a_base, ulong a_offset, __global void *
   __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch + column;
   T x[PANEL];
   UNROLL for (int r = 0; r < PANEL; ++r) x[r] = r < n ? b[r * p.b_row] : number(0);
+#if TURNS  // x[0] is row k, and after all steps row 0 again
+  ROLLED for (int k = 0; k < PANEL; ++k) {
+    const T solved = UNIT ? x[0] : quotient(x[0], t[k][k]);
+    UNROLL for (int r = 0; r < PANEL - 1; ++r)
+      x[r] = k + 1 + r < PANEL ? x[r + 1] - product(t[k][(k + 1 + r) % PANEL], solved) : x[r + 1];
+    x[PANEL - 1] = solved;
+  }
+#else
   UNROLL for (int k = 0; k < PANEL; ++k) {
 #if !UNIT
     x[k] = quotient(x[k], t[k][k]);
 #endif
     UNROLL for (int r = k + 1; r < PANEL; ++r) x[r] -= product(t[k][r], x[k]);
   }
+#endif
   UNROLL for (int r = 0; r < PANEL; ++r)
     if (r < n) b[r * p.b_row] = x[r];
 }

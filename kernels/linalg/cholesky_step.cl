@@ -4,6 +4,7 @@
 // a: what is left of the matrix (upper triangle); u: the panel of U, from the diagonal on. TYPE, PART, GROUP
 // (128)
 #include "linalg.h"
+#include "steps.h"
 #define ROWS_EACH (PANEL * PANEL / GROUP)
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
@@ -27,15 +28,30 @@ __kernel void factor(__global void *a_base, ulong a_offset, __global void *u_bas
     x[r] = used ? a[row * p.a_row + column] : number(row == column);
   }
   int failed = 0;  // the first pivot that fails, from 1
-  UNROLL for (int k = 0; k < PANEL; ++k) {
-    if (own == 0) rows[k % 2][lane] = x[k];
+#if TURNS  // x[0] is row k, and after all steps row 0 again
+#define ROW 0
+#define EACH_STEP ROLLED
+#else
+#define ROW k
+#define EACH_STEP UNROLL
+#endif
+  EACH_STEP for (int k = 0; k < PANEL; ++k) {
+    if (own == 0) rows[k % 2][lane] = x[ROW];
     barrier(CLK_LOCAL_MEM_FENCE);
     const R pivot = real_part(rows[k % 2][k]);
     if (!(pivot > 0) && failed == 0) failed = k + 1;
     const R root = sqrt(pivot);  // NaN where the pivot fails, and so is everything after it
-    const T factor = x[k] / (root * root);
-    x[k] = own == 0 && lane == k ? number(root) : x[k] / root;
+    const T factor = x[ROW] / (root * root);
+    const T done = own == 0 && lane == k ? number(root) : x[ROW] / root;
+#if TURNS
+    UNROLL for (int r = 0; r < PANEL - 1; ++r)
+      x[r] = k + 1 + r < PANEL ? x[r + 1] - product(conjugate(rows[k % 2][(k + 1 + r) % PANEL]), factor)
+                               : x[r + 1];
+    x[PANEL - 1] = done;
+#else
+    x[k] = done;
     UNROLL for (int r = k + 1; r < PANEL; ++r) x[r] -= product(conjugate(rows[k % 2][r]), factor);
+#endif
   }
   const bool top = r0 == j;
   if (top && c0 == j) {
@@ -55,7 +71,7 @@ __kernel void factor(__global void *a_base, ulong a_offset, __global void *u_bas
   barrier(CLK_LOCAL_MEM_FENCE);
   T sums[ROWS_EACH];
   UNROLL for (int i = 0; i < ROWS_EACH; ++i) sums[i] = number(0);
-  for (int k = 0; k < PANEL; ++k) {
+  SOME_STEPS for (int k = 0; k < PANEL; ++k) {
     const T y = right[k][lane];
     UNROLL for (int i = 0; i < ROWS_EACH; ++i) sums[i] += product(conjugate(left[k][own * ROWS_EACH + i]), y);
   }

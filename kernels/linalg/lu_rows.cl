@@ -44,8 +44,9 @@ typedef struct {
       c_[k].size = (sizes)[k * (step)];                                                     \
       c_[k].place = (places)[k * (step)];                                                   \
     }                                                                                       \
-    UNROLL for (int half_ = (count) / 2; half_ > 0; half_ /= 2)                             \
-      UNROLL for (int k = 0; k < half_; ++k) c_[k] = better(c_[k], c_[k + half_]);          \
+    UNROLL for (int round_ = 1; round_ < 5; ++round_) /* of constant length, as `c_` is in registers */ \
+      UNROLL for (int k = 0; k < (count) / 2; ++k)                                          \
+        if (k < (count) >> round_) c_[k] = better(c_[k], c_[k + ((count) >> round_)]);      \
     best = c_[0];                                                                           \
   }
 INLINE Candidate better(Candidate x, Candidate y) {

@@ -29,7 +29,7 @@ __kernel void matmul(__global void *c_base, ulong c_offset, __global const void 
     UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j)
       sum[i][j] = MULTIPLY_ADD(u[i], v[j], sum[i][j]);
   }
-  for (int i = 0; i < TM; ++i) for (int j = 0; j < TN; ++j) {
+  UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) {
     const long m = m0 + i, n = n0 + j * LANES;
     if (m >= p.m || n >= p.n) continue;
     STORE(RESULT, c, m * p.c_row + n * p.c_col, TO(RESULT, ended(sum[i][j], m, n, end)));

@@ -10,7 +10,7 @@ typedef struct {
   tk_u64 offsets[5];  // elementwise_cpu.cl: where the operands begin in their buffers, in bytes
   tk_u64 numbers[8];  // bits, in the compute type: a, b, c, d where they are numbers; s0 .. s3
   tk_i64 rows;                        // product of sizes[1 ..]
-  tk_i64 parts;                       // elementwise_gpu.cl: vectors of a line (VEC), or its groups (LINES)
+  tk_i64 parts;                       // elementwise_gpu.cl: vectors of a line (VEC), or its items (LINES)
   tk_i64 chunk;                       // elementwise_cpu.cl: elements of the inner dimension per work-item
   tk_i64 rows_per_item;               // elementwise_cpu.cl
   tk_u32 shifts[POINTWISE_RANK];      // of `multipliers`

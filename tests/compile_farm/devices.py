@@ -64,6 +64,7 @@ class Device:
             rows["compute_capability_major"], rows["compute_capability_minor"] = a[
                 "compute_capability"
             ]
+            rows["warp"] = self.unit.wave
         return "".join(f"{k} {v}\n" for k, v in sorted(rows.items()))
 
 

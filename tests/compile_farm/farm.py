@@ -22,6 +22,7 @@ import compilers
 import corpus
 import devices
 import fetch
+import page
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -142,8 +143,10 @@ def report(work: list, tools: compilers.Tools, results: dict[str, list[tuple]], 
     for device, _ in work:
         print(summary(device, tools.version(device), results[device.name]))
     if a.markdown:
-        known = [(device, tools.version(device)) for device, _ in work]
-        a.markdown.write_text(table.page(known, rows))
+        document = page.read(a.markdown.read_text() if a.markdown.exists() else "")
+        for device, _ in work:
+            document.put(device, tools.version(device), results[device.name], not a.only)
+        a.markdown.write_text(document.text())
     if a.json:
         failures = [
             {"device": name, "source": p.source, "form": p.form, **r}
@@ -171,7 +174,7 @@ def judge(
         verdict = budget.judge(known, device, version, results[device.name])
         if a.update:
             refused = budget.update(known, verdict, a.reason, a.any_form)
-            if not (a.gate or a.only or a.corpus or left):
+            if not (a.gate or a.only or a.most or a.corpus or left):
                 budget.settle(known, device.name, verdict)
             for text in refused:
                 print(f"not raised without --reason: {text}")
@@ -192,6 +195,18 @@ def judge(
     return good
 
 
+def page_is_current(work: list, results: dict[str, list[tuple]]) -> bool:
+    """Whether the documentation's page has each kernel; says which it lacks."""
+    document = page.read(page.PATH.read_text())
+    lacking = [
+        text for device, _ in work for text in page.lacking(document, device, results[device.name])
+    ]
+    if lacking:
+        print(f"{page.PATH.relative_to(ROOT)} lacks {', '.join(lacking)}:")
+        print("  ./run compile-farm --all --only '^FAMILY/SOURCE' --markdown FILE adds it")
+    return not lacking
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run compile-farm", description=__doc__.splitlines()[0])
     parser.add_argument("target", nargs="*", help=f"devices/*.toml; default: {', '.join(GATE)}")
@@ -199,6 +214,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="sources that this expression finds")
     parser.add_argument("--gate", action="store_true", help="a part of the corpus, for ctest")
     parser.add_argument("--seconds", type=float, default=0, help="of compiling; 0: no limit")
+    parser.add_argument("--most", type=int, default=0, help="programs of each source; 0: all")
     parser.add_argument("--worst", type=int, default=40, help="kernels that the table shows")
     parser.add_argument("--json", help="the whole table, as JSON, into this file")
     parser.add_argument("--markdown", type=pathlib.Path, help="the documentation's page")
@@ -251,7 +267,9 @@ def programs(a: argparse.Namespace, served: list) -> list[tuple]:
     def made(device: devices.Device) -> list[corpus.Program]:
         if a.corpus:
             return corpus.read(a.corpus)
-        return corpus.make(built, device, FARM / "corpus" / f"{device.name}-{kind}", a.gate)
+        folder = FARM / "corpus" / f"{device.name}-{kind}"
+        whole = corpus.make(built, device, folder, a.gate)
+        return corpus.few_of_each(whole, a.most) if a.most else whole
 
     begin = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
@@ -271,6 +289,8 @@ def main() -> int:
     if left:
         print(f"{left} compilations were not run for time; another run goes on with them")
     good = judge(work, tools, results, a, left)
+    if a.gate and not a.corpus:
+        good &= page_is_current(work, results)
     if skipped and os.environ.get("CI"):
         print("compile-farm: a compiler is missing, which CI does not allow", file=sys.stderr)
         return 1

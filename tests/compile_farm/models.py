@@ -107,6 +107,11 @@ def ids(*shape: int, most: int = 1000) -> torch.Tensor:
     return torch.randint(0, most, shape)
 
 
+def symmetric(n: int) -> torch.Tensor:
+    a = torch.randn(n, n).to(DEVICE)
+    return a + a.T
+
+
 # Name: model, input, target, loss, optimizer.
 MODELS: dict[str, Callable[[], tuple]] = {
     "resnet": lambda: (resnet(), torch.randn(8, 3, 224, 224), ids(8), "adam"),
@@ -125,6 +130,14 @@ CALLS: dict[str, Callable[[], object]] = {
     "fft": lambda: torch.fft.fft2(torch.randn(4, 512, 500).to(DEVICE)),
     "inverse": lambda: torch.linalg.inv(torch.randn(4, 200, 200).to(DEVICE)),
     "cholesky": lambda: torch.linalg.cholesky(torch.randn(200, 200).to(DEVICE)),
+    "eigh": lambda: torch.linalg.eigh(symmetric(300)),
+    "eigh_small": lambda: torch.linalg.eigh(symmetric(20)),
+    "eig": lambda: torch.linalg.eigvals(torch.randn(300, 300).to(DEVICE)),
+    "svd": lambda: torch.linalg.svd(torch.randn(2, 120, 60).to(DEVICE)),
+    "solve": lambda: torch.linalg.solve(
+        torch.randn(200, 200).to(DEVICE), torch.randn(200, 70).to(DEVICE)
+    ),
+    "ldl": lambda: torch.linalg.ldl_factor(symmetric(100)),
     "qr": lambda: torch.linalg.qr(torch.randn(200, 100).to(DEVICE)),
     "multinomial": lambda: torch.multinomial(torch.rand(4, 1000).to(DEVICE), 5),
     "conv3d": lambda: F.conv3d(

@@ -68,6 +68,7 @@ constexpr Answer kAnswers[] = {
     {CL_DEVICE_HOST_UNIFIED_MEMORY, "unified_memory", Kind::Uint},
     {0x4000, "compute_capability_major", Kind::Uint},  // cl_nv_device_attribute_query
     {0x4001, "compute_capability_minor", Kind::Uint},
+    {0x4003, "warp", Kind::Uint},
 };
 struct Text {
   cl_device_info what;

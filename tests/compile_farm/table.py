@@ -54,7 +54,8 @@ class Row:
         return self.waves / self.most_waves if self.most_waves else 1.0
 
     def badness(self) -> tuple:
-        return (-max(self.spills * 4, self.private), self.occupancy, self.source, self.kernel)
+        kept = self.private or self.spills
+        return (-kept, self.occupancy, self.source, self.kernel)
 
 
 def occupancy(unit: devices.Unit, kernel: dict, items: int, local: int) -> tuple[int, int]:
@@ -163,58 +164,6 @@ def families(rows: list[Row]) -> str:
         least = min(r.occupancy for r in found)
         lines.append(f"{family:14} {device:8} {len(found):7} {len(bad):9} {most:6} {least:11.0%}")
     return "\n".join(lines)
-
-
-PAGE_FAMILIES = {
-    "matmul": "Matrix products",
-    "conv": "Convolutions",
-    "attention": "Attention",
-    "softmax": "Softmax",
-    "norm": "Norms",
-    "reduce": "Reductions",
-    "elementwise": "Pointwise operators",
-}
-PAGE_HEAD = """# What your GPU gets
-
-Which kernels the lists of algorithms choose on GPUs that the project knows by their compilers
-alone, for a set of models and a slice of the conformance kit. A cell has the most 32-bit
-registers of a work-item, and the least share of the waves (warps, threads) of a compute unit
-that run at once; bytes, if a work-item keeps some of its numbers in memory; a dash where the
-kernel was not asked for. `./run compile-farm --all --markdown FILE` writes this page, so
-nothing here is a time. `ocltensor-info` says what the device at hand is given, and
-`ocltensor-info --report` how it fares.
-"""
-
-
-def page_cell(found: list[Row]) -> str:
-    if not found:
-        return "-"
-    cell = f"{max(r.registers for r in found)}"
-    if any(r.most_waves for r in found):
-        cell += f", {min(r.occupancy for r in found):.0%}"
-    if most := max(max(r.private, 4 * r.spills) for r in found):
-        cell += f", {most} B"
-    return cell
-
-
-def page(known: list[tuple[devices.Device, str]], rows: list[Row]) -> str:
-    """The documentation's page: by family a table of kernels and devices. `known`: devices with
-    their compilers."""
-    lines = [PAGE_HEAD, "| | GPU | compiler |", "|---|---|---|"]
-    lines += [f"| {d.name} | {d.title} | {version} |" for d, version in known]
-    for family, title in PAGE_FAMILIES.items():
-        of_kernel: dict[str, dict[str, list[Row]]] = {}
-        for row in rows:
-            if row.family == family:
-                name = row.source.removesuffix(".cl").partition("/")[2]
-                name += "" if row.kernel == name else f": {row.kernel}"
-                of_kernel.setdefault(name, {}).setdefault(row.device, []).append(row)
-        head = " | ".join(d.name for d, _ in known)
-        lines += ["", f"## {title}", f"| kernel | {head} |", "|---" * (len(known) + 1) + "|"]
-        for name, by_device in sorted(of_kernel.items()):
-            cells = " | ".join(page_cell(by_device.get(d.name, [])) for d, _ in known)
-            lines.append(f"| `{name}` | {cells} |")
-    return "\n".join(lines) + "\n"
 
 
 def as_json(rows: list[Row]) -> list[dict]:

@@ -20,6 +20,7 @@ import compilers
 import corpus
 import devices
 import elf
+import page
 import table
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -153,14 +154,6 @@ class Table(unittest.TestCase):
         self.assertTrue(self.judge(None, self.result(0, 4)).worse)
         self.assertFalse(self.judge(None, self.result()).worse)
 
-    def test_the_page_has_the_most_of_each_kernel_and_a_dash_for_what_was_not_asked(self) -> None:
-        program = dataclasses.replace(self.program, source="conv/implicit.cl")
-        rows = table.rows_of(KNOWN["gfx906"], program, self.result())
-        rows += table.rows_of(KNOWN["gfx906"], program, self.result(2, 4))
-        page = table.page([(KNOWN["gfx906"], "clang"), (KNOWN["skl"], "ocloc")], rows)
-        self.assertRegex(page, r"\| `implicit: k` \| 64, \d+%, 8 B \| - \|")
-        self.assertIn(f"| skl | {KNOWN['skl'].title} | ocloc |", page)
-
     def test_only_a_listed_crash_is_allowed(self) -> None:
         crash = {"status": "crash", "message": "exit status -11", "kernels": {}}
         self.assertTrue(self.judge(None, crash).worse)
@@ -217,6 +210,104 @@ class Table(unittest.TestCase):
         self.assertEqual(table.occupancy(unit, kernel, 256, 0), (8, 40))
         self.assertEqual(table.occupancy(unit, kernel, 256, 40000), (4, 40))
         self.assertEqual(table.occupancy(KNOWN["gfx1030"].unit, kernel, 32, 0), (16, 32))
+
+
+class Page(unittest.TestCase):
+    program = corpus.Program("conv/implicit.cl", "X=1", HERE, "", {"implicit": (256, 0)})
+
+    def result(self, private: int = 0) -> dict:
+        kernel = {"registers": 64, "spills": 0, "private": private, "local": 0, "width": 64}
+        return {"status": "ok", "message": "", "kernels": {"implicit": kernel}}
+
+    def made(self, private: int = 0) -> page.Page:
+        document = page.Page()
+        document.put(KNOWN["gfx906"], "clang 1", [(self.program, self.result(private))])
+        return document
+
+    def test_is_current(self) -> None:
+        found = page.problems(page.PATH.read_text(), budget.read(), KNOWN)
+        self.assertEqual(found, [], "./run compile-farm --all --markdown plugin/opencl/DEVICES.md")
+
+    def test_is_read_as_it_was_written(self) -> None:
+        text = self.made(8).text()
+        self.assertEqual(page.read(text).text(), text)
+        self.assertRegex(text, r"\| `implicit` \| 64, \d+%, 8 B \|")
+        self.assertIn(f"| gfx906 | {KNOWN['gfx906'].title} | clang 1 | 1 | 0 |", text)
+
+    def test_has_the_most_of_each_kernel_and_a_dash_for_what_was_not_asked(self) -> None:
+        document = self.made()
+        more = dataclasses.replace(self.program, form="X=2")
+        other = dataclasses.replace(
+            self.program, source="norm/a.cl", launches={"implicit": (64, 0)}
+        )
+        results = [(self.program, self.result()), (more, self.result(4)), (other, self.result())]
+        document.put(KNOWN["skl"], "ocloc", results)
+        text = document.text()
+        self.assertRegex(text, r"\| `implicit` \| 64, \d+% \| 64, \d+%, 4 B \|")
+        self.assertRegex(text, r"\| `a: implicit` \| - \| 64, \d+% \|")
+
+    def test_keeps_sources_and_devices_that_were_not_compiled(self) -> None:
+        document = self.made(8)
+        other = dataclasses.replace(self.program, source="norm/a.cl")
+        document.put(KNOWN["gfx906"], "clang 2", [(other, self.result())], whole=False)
+        document.put(KNOWN["skl"], "ocloc", [(other, self.result())])
+        self.assertEqual(document.cells["conv", "implicit"], {"gfx906": "64, 40%, 8 B"})
+        self.assertEqual(document.known["gfx906"].compiler, "clang 1")
+        document.put(KNOWN["gfx906"], "clang 2", [(other, self.result())])
+        self.assertNotIn(("conv", "implicit"), document.cells)
+
+    def test_a_kernel_that_it_lacks_is_told(self) -> None:
+        document, device = self.made(), KNOWN["gfx906"]
+        self.assertEqual(page.lacking(document, device, [(self.program, self.result())]), [])
+        other = dataclasses.replace(self.program, source="norm/a.cl")
+        lacking = page.lacking(document, device, [(other, self.result())])
+        self.assertEqual(lacking, ["gfx906: norm/a: implicit"])
+
+    def test_what_is_not_so_is_told(self) -> None:
+        there = {"gfx906": KNOWN["gfx906"]}
+        known = budget.Budget({"gfx906": "clang 1"})
+        self.assertEqual(page.problems(self.made().text(), known, there), [])
+        row = {("gfx906", "conv/implicit.cl:implicit", "*"): budget.Entry("D2", "ok", 0, 8)}
+        listed = budget.Budget({"gfx906": "clang 1"}, row)
+        self.assertEqual(page.problems(self.made(8).text(), listed, there), [])
+        text = self.made().text()
+        for wrong, why in (
+            ((self.made(8).text(), known, there), "the table has no reason"),
+            ((text, budget.Budget({"gfx906": "clang 2"}), there), "clang 2 in the table"),
+            ((text, known, there | {"skl": KNOWN["skl"]}), "skl has no row"),
+            ((text.replace("Vega 20", "Vega 64"), known, there), "is AMD Vega 20"),
+            ((text.replace("`implicit`", "`explicit`"), known, there), "there is no kernel"),
+            ((text + "\nmore", known, there), "not as it was written"),
+        ):
+            self.assertIn(why, " ".join(page.problems(*wrong)))
+
+
+class Accepted(unittest.TestCase):
+    """By the plugin that this build tree has: what it asks of a driver, the null layer answers."""
+
+    def test_each_described_device(self) -> None:
+        if "COMPILE_FARM_BUILD" not in os.environ:
+            self.skipTest("no build tree is named")
+        build = pathlib.Path(os.environ["COMPILE_FARM_BUILD"])
+        for device in KNOWN.values():
+            with tempfile.TemporaryDirectory() as folder:
+                answers = pathlib.Path(folder) / "device"
+                answers.write_text(device.flat())
+                settings = {
+                    "OPENCL_LAYERS": str(build / "lib/libnull_layer.so"),
+                    "FARM_DEVICE": str(answers),
+                    "FARM_DUMP": folder,
+                    "OCLTENSOR_CACHE_DIR": folder,
+                    "OCLTENSOR_BUILD_AHEAD": "0",
+                }
+                info = subprocess.run(
+                    [build / "bin/ocltensor-info"],
+                    env=os.environ | settings,
+                    capture_output=True,
+                    text=True,
+                )
+            said = info.stdout + info.stderr
+            self.assertIn(f"; {device.name}, {device.title}: its row of", said)
 
 
 class Reading(unittest.TestCase):

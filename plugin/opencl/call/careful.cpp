@@ -14,12 +14,14 @@
 namespace ocltensor::opencl {
 namespace {
 
-// What stopped the compiler, once for each program.
+// What stopped the compiler: one warning for each algorithm, of which a model may need programs by
+// the dozen.
 void tell(const Algorithm& algorithm, const char* why) {
   static std::mutex& mutex = *new std::mutex;
-  static std::set<std::string>& told = *new std::set<std::string>;
+  static std::set<const Algorithm*>& told = *new std::set<const Algorithm*>;
   const std::lock_guard lock(mutex);
-  const auto level = told.insert(why).second ? logging::Level::Warning : logging::Level::Debug;
+  const auto level =
+      told.insert(&algorithm).second ? logging::Level::Warning : logging::Level::Debug;
   logging::write(
       level, "choice",
       fmt::format("{} is left out, another algorithm runs: {}", algorithm.id, why).c_str());

@@ -76,6 +76,11 @@ void ask(const cl::Device& device, const std::string& extensions, Capabilities& 
     caps.subgroup_sizes = {number(device, kWarpSize)};
   }
   apply_cap(caps, Cap::ComputeCapability, facts.compute_capability);
+  // ./run compile-farm, ptxas 12.9 for sm_50 and sm_61: attention's tiles of 64 items spill by all
+  // steps at once, and keep all in registers by four and with twice the items.
+  constexpr uint32_t kVolta = 70, kFewSteps = 4;
+  if (facts.compute_capability != 0 && facts.compute_capability < kVolta)
+    caps.steps_at_once = std::min(caps.steps_at_once, kFewSteps);
   choose_mma(facts);
   // Of what it is told to be.
   if (facts.compute_capability != 0)

@@ -119,11 +119,11 @@ void divide_elements(const Capabilities& caps, const Addresses& addresses, Point
   local[0] = std::min<int64_t>(256, caps.max_work_group_size);
   while (lines && local[0] > 64 && local[0] * 4 > p.sizes[0]) local[0] /= 2;
   plan.per_group = local[0] * (vector > 1 ? vector : one_line || lines ? 4 : 1);
-  if (lines) p.parts = divide_up(p.sizes[0], plan.per_group);
+  if (lines) p.parts = divide_up(p.sizes[0], plan.per_group) * local[0];
   if (vector > 1 && !one_line) p.parts = p.sizes[0] / vector;
   count_elements(p, d);
   divide_into_groups(plan);
-  if (lines) plan.global[0] = p.parts * p.rows * local[0];
+  if (lines) plan.global[0] = p.parts * p.rows;
 }
 
 void divide_single_elements(const Capabilities& caps, PointwisePlan& plan, Defines& d) {

@@ -24,7 +24,7 @@ struct HeldPanel {
 // For the panel of the stack's first columns; nullopt: it is too tall. `first` is the number of
 // columns left of it, of which the width is a divisor, so that it ends within the padding.
 std::optional<HeldPanel> held_panel(const OpCall& call, const Stack& a, int64_t first) {
-  constexpr int64_t kItemBytes = 256;
+  const int64_t item_bytes = call.caps().large_register_tiles() ? 256 : 128;
   constexpr int64_t kGroupBytes = 128 << 10;
   constexpr int64_t kLeastWidth = 8;
   if (is_cpu_style(call)) return std::nullopt;
@@ -35,12 +35,12 @@ std::optional<HeldPanel> held_panel(const OpCall& call, const Stack& a, int64_t 
   HeldPanel held{};
   held.width = std::clamp(to_power(a.columns), kLeastWidth, kPanel);
   // Several rows of a work-item share what it reads of the pivot's row.
-  held.rows = std::max<int64_t>(1, kItemBytes / (held.width * size_of(a.dtype)));
+  held.rows = std::max<int64_t>(1, item_bytes / (held.width * size_of(a.dtype)));
   held.group = std::clamp(to_power(divide_up(a.rows, held.rows)), kPanel, most);
   held.rows = divide_up(a.rows, held.group);
   const auto fits = [&] {
     const int64_t bytes = held.rows * held.width * size_of(a.dtype);
-    return bytes <= kItemBytes && held.group * bytes <= kGroupBytes;
+    return bytes <= item_bytes && held.group * bytes <= kGroupBytes;
   };
   while ((!fits() || first % held.width != 0) && held.width > kLeastWidth) held.width /= 2;
   return fits() ? std::optional(held) : std::nullopt;

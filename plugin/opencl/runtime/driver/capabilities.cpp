@@ -88,6 +88,10 @@ constexpr DriverFact kDriverFacts[] = {
      [](Capabilities& c) {
        if ((c.type & CL_DEVICE_TYPE_GPU) != 0) c.item_registers = 128;  // not their CPU runtime
      }},
+    {"ARM Platform", "",
+     "Arm's Mali Offline Compiler User Guide: 64 registers of 32 bits a thread, and half of the "
+     "threads then",
+     [](Capabilities& c) { c.item_registers = 64; }},
     {"rusticl", "Intel", "the same GPUs", [](Capabilities& c) { c.item_registers = 128; }},
     {"rusticl", "AMD", "radeonsi's compiler is LLVM's, too",
      [](Capabilities& c) { c.steps_at_once = 4; }},
