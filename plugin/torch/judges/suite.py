@@ -251,6 +251,12 @@ def totals(results: dict[str, dict]) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "none"
 
 
+def share(results: dict[str, dict]) -> str:
+    """How many of the tests that ran have passed."""
+    ran = [r["state"] == "passed" for r in results.values() if r["state"] != "skipped"]
+    return f"{100 * sum(ran) / len(ran):.1f} %" if ran else "-"
+
+
 def differences(found: dict[str, dict[str, dict]]) -> list[tuple[str, dict, dict]]:
     """Tests with other states on ocl than on the CPU, without those that the suite itself skips
     on devices other than the CPU."""
@@ -291,8 +297,9 @@ def second_calls(found: dict[str, dict[str, dict]]) -> str:
 
 def page(suite: Suite, found: dict[str, dict[str, dict]], by_part: bool = False) -> str:
     """Markdown: the totals, those of each part, and what differs."""
-    text = "| device | tests |\n|---|---|\n"
-    text += "".join(f"| {device} | {totals(results)} |\n" for device, results in found.items())
+    text = "| device | tests | passed of those not skipped |\n|---|---|---|\n"
+    for device, results in found.items():
+        text += f"| {device} | {totals(results)} | {share(results)} |\n"
     if by_part:
         text += f"\n| part | {' | '.join(found)} |\n|---|{'---|' * len(found)}\n"
         for part in sorted({part_of(name) for results in found.values() for name in results}):

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from compile_case import CompileCase
 from gpu_style import InGpuStyle
+from torch.utils.checkpoint import checkpoint
 
 
 class Defects(InGpuStyle, CompileCase):
@@ -105,6 +106,26 @@ class Defects(InGpuStyle, CompileCase):
             return x
 
         self.check(chain, torch.randn(40))
+
+    def test_dropout_of_a_checkpoint(self) -> None:  # the same numbers again in the backward pass
+        def part(x, w):
+            return F.dropout((x @ w).sin(), 0.5)
+
+        def run(x, w):
+            return checkpoint(part, x, w, use_reentrant=False)
+
+        a, b = torch.linspace(-1, 1, 64).view(8, 8), torch.linspace(1, 2, 64).view(8, 8)
+        for backend in ("inductor", "aot_eager"):
+            with self.subTest(backend):
+                torch._dynamo.reset()
+                x, w = (t.to("ocl").requires_grad_() for t in (a, b))
+                y = torch.compile(run, backend=backend)(x, w)
+                y.sum().backward()
+                kept = (y.detach().cpu() != 0) * 2.0
+                self.assertTrue(10 < kept.count_nonzero() < 54)
+                slope = kept * (a @ b).cos()
+                want = [kept * (a @ b).sin(), slope @ b.t(), a.t() @ slope]
+                self.close([y.detach(), x.grad, w.grad], want, 2e-5, 2e-5)
 
     def test_a_fill_of_a_slice(self) -> None:
         def fill(x, m):

@@ -76,6 +76,7 @@ FUNCTIONS = {
     "in place": (lambda a: a.add_(1)[1:].mul_(2).sum(0), (9, 40)),
     "remainders": (lambda a, b: (torch.fmod(a, b), a % b, torch.floor_divide(a, b)), (64,), (64,)),
     "complex": (lambda a: (torch.view_as_complex(a) * 2).abs() + 1, (20, 2)),
+    "behind a call that gives a view": (lambda a: torch.view_as_complex(a).angle() + 1, (20, 2)),
     "scalars of the CPU": (lambda a, s: a * s + s, (33,), torch.tensor(3.0)),
 }  # fmt: skip
 
@@ -102,6 +103,7 @@ class Functions(InGpuStyle, CompileCase):
 
     def test_bits(self) -> None:
         self.check(lambda a: (a.view(torch.int32) & 0xFF, (a * 2).half().view(torch.int16)), r(40))
+        self.check(lambda a: (a.view(torch.int16) + 1, a.half().view(torch.float32).abs()), r(40))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Suites(unittest.TestCase):
     def test_differences(self) -> None:
         self.assertEqual([n for n, _, _ in suite.differences(self.found)], ["a"])
         text = suite.page(self.suite, self.found)
-        self.assertIn("| ocl | 2 failed, 1 passed |", text)
+        self.assertIn("| ocl | 2 failed, 1 passed | 33.3 % |", text)
         self.assertIn("| `a` | passed | failed | ours \\| x |", text)
         known = dataclasses.replace(self.suite, explained={"^a$": "on purpose"})
         self.assertIn("| `a` | passed | failed | on purpose |", suite.page(known, self.found))
@@ -61,7 +61,7 @@ class Suites(unittest.TestCase):
     def test_skipped_by_the_suite(self) -> None:
         found = {"cpu": {"a": result("passed")}, "ocl": {"a": result("skipped", "other devices")}}
         self.assertEqual(suite.differences(found), [])
-        self.assertIn("| ocl | 1 skipped |", suite.page(self.suite, found))
+        self.assertIn("| ocl | 1 skipped | - |", suite.page(self.suite, found))
 
     def test_second_calls(self) -> None:
         both = {"cpu": (10, 500), "ocl": (200, 600)}

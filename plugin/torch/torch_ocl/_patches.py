@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from torch_ocl import _compile, _promises
+from torch_ocl import _compile, _promises, _random_states
 
 SHARING = (
     "ocl: a tensor on ocl cannot be sent to another process: its memory belongs to this one. Send "
@@ -32,6 +32,7 @@ def install() -> None:
     _allow_flex_attention()
     _compile.install()
     _promises.install()
+    _random_states.install()
     _multiply_bytes()
     _register_collectives()
 

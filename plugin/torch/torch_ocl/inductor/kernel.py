@@ -20,6 +20,7 @@ import sympy
 import torch
 from torch._inductor.codegen.common import CSE, DeferredLine, IndentedBuffer, PythonPrinter
 from torch._inductor.codegen.simd import SIMDKernel
+from torch._inductor.dependencies import MemoryDep
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
@@ -78,9 +79,9 @@ class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
         return types.scalar(dtype)
 
     def computes_float64(self) -> bool:
-        """Whether any tensor of the kernel is float64."""
-        nodes = self.features.scheduler_nodes()
-        names = {name for node in nodes for name in node.used_or_aliased_buffer_names()}
+        """Whether any tensor that the kernel loads or stores is float64."""
+        found = (node.read_writes.reads_and_writes() for node in self.features.scheduler_nodes())
+        names = {dep.name for deps in found for dep in deps if isinstance(dep, MemoryDep)}
         return any(V.graph.get_dtype(name) == torch.float64 for name in names)
 
     # ---- Loads and stores
