@@ -195,6 +195,12 @@ const Row kRows[] = {
                                             scale, true, 1e-5, {true, false, false});
      },
      "plane_norm_backward.cpu", "plane_norm_backward.gpu"},
+    {"quantised",
+     [] {
+       (void)ot::_ocl_quantised_mm(ramp({2, 32}), ramp({3, 32}).to(ot::DType::Int8), ramp({3, 1}),
+                                   std::nullopt, std::nullopt, "int8", 3);
+     },
+     "quantised.decode_rows", "quantised.decode_teams", kManyItems, kFewItems},
     {"reduce", [] { (void)ot::sum(rows(), {1}); }, "reduce.rows", "reduce.gpu"},
     {"scan", [] { (void)ot::cumsum(rows(), 1); }, "scan.blocks", "scan.tiles"},
     {"scan_extremes", [] { (void)ot::cummax(rows(), 1); }, "scan_extremes.walk",

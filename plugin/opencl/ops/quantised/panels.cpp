@@ -10,7 +10,7 @@
 namespace ocltensor::opencl::quantised {
 namespace {
 
-constexpr int64_t kBytesCpu = 8 << 20, kBytesGpu = 64 << 20;
+constexpr int64_t kBytesCpu = 8 << 20, kBytesGpu = 32 << 20;
 constexpr int64_t kStep = 128;  // rows of a panel: columns of the products' tiles
 
 // Columns [first, first + count) of the product, of which `factor` is the right matrix.
