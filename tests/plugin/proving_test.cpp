@@ -16,6 +16,7 @@
 #include "call/proofs.h"
 #include "fresh_source.h"
 #include "kernels/defines.h"
+#include "runtime/program/dry_run.h"
 #include "runtime/program/program.h"
 
 namespace ocltensor::opencl {
@@ -240,6 +241,27 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_EQ(tests_run, 3);
   EXPECT_FALSE(hold(later, any_call(), 1));
   EXPECT_EQ(tests_run, 4);
+}
+
+// Its commands are dropped then: what it reads is no verdict.
+TEST_F(Proving, IsPutOffByADryRun) {
+  static const Source source = fresh_source(kStores);
+  static const ProofTest test{source, [](const OpCall& call, const void*) -> std::string {
+                                const Scratch memory = call.scratch(64);
+                                launch(call.stream(), source, memory, 55);
+                                return first(call.stream(), memory) == 55 ? "" : "it did not store";
+                              }};
+  auto& proofs = *new Proofs<1>;  // as long as the process
+  const int what = 42;
+  const auto hold_here = [&] {
+    return proofs.hold(
+        any_call(), 0, test, [] { return Defines(); }, &what);
+  };
+  {
+    const DryRun dry;
+    EXPECT_THAT([&] { (void)hold_here(); }, ThrowsMessage<Error>(HasSubstr("rehearsal")));
+  }
+  EXPECT_TRUE(hold_here());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "parameters.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "runtime/driver/clhpp.h"
 
@@ -30,7 +31,45 @@ std::string_view cut(std::string_view& text, char separator) {
   return part;
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The next word or character of a text that is neither space nor comment; empty at its end.
+std::string_view next_token(std::string_view& rest) {
+  while (!rest.empty()) {
+    size_t skipped = 0;
+    if (std::isspace(static_cast<unsigned char>(rest[0])) != 0)
+      skipped = 1;
+    else if (rest.starts_with("//"))
+      skipped = rest.find('\n');
+    else if (rest.starts_with("/*"))
+      skipped = rest.find("*/", 2) == rest.npos ? rest.npos : rest.find("*/", 2) + 2;
+    else
+      break;
+    rest.remove_prefix(std::min(skipped, rest.size()));
+  }
+  size_t length = rest.empty() ? 0 : 1;
+  if (length != 0 && is_word(rest[0]))
+    while (length < rest.size() && is_word(rest[length])) ++length;
+  const std::string_view token = rest.substr(0, length);
+  rest.remove_prefix(length);
+  return token;
+}
+
 }  // namespace
+
+std::vector<std::string> declared_kernels(std::string_view source) {
+  std::vector<std::string> names;
+  bool is_kernel = false;
+  std::string_view before, last;
+  for (std::string_view token; !(token = next_token(source)).empty(); before = last, last = token) {
+    if (token == "__kernel" || token == "kernel") is_kernel = true;
+    if (token == ";" || token == "{") is_kernel = false;
+    if (!is_kernel || token != "(" || before != "void") continue;
+    names.emplace_back(last);
+    is_kernel = false;
+  }
+  return names;
+}
 
 std::vector<std::string> kernel_names(cl_program program) {
   std::string told;

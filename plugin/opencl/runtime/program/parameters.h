@@ -30,6 +30,9 @@ bool are_known(const ProgramParameters& parameters);
 std::string to_text(const ProgramParameters& parameters);
 std::optional<ProgramParameters> parameters_from(std::string_view text);
 
+// The names of the kernels that a text declares, before any driver reads it; not those that macros
+// make.
+std::vector<std::string> declared_kernels(std::string_view source);
 // The names of a built program's kernels, of which none is made. Throws as check_cl() does.
 std::vector<std::string> kernel_names(cl_program program);
 

@@ -75,6 +75,18 @@ const std::string& declarations() {
   return text;
 }
 
+// Names must be such that the driver can use them: with too long ones PoCL ends the process that
+// makes a binary, and NVIDIA's driver damages the memory of the one that compiles them.
+void refuse_long_names(const Capabilities& caps, const std::vector<std::string>& names) {
+  const size_t longest = caps.longest_kernel_name;
+  for (const std::string& name : names)
+    if (longest != 0 && name.size() > longest)
+      fail(TB_E_COMPILE,
+           "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it a "
+           "shorter one",
+           longest, caps.platform, name.size(), name);
+}
+
 // Under which the parameters of the program's kernels are kept.
 disk_cache::Key parameters_key(const disk_cache::Key& key) {
   return disk_cache::key_of(fmt::format("parameters {:x} {:x}", key.high, key.low));
@@ -224,17 +236,10 @@ cl::Program ProgramCache::load(const disk_cache::Key& key, const ProgramText& te
   return program;
 }
 
-// What is known of a given program's kernels, whose names the driver must be able to use: else
-// PoCL ends the process that makes a binary, and NVIDIA's driver damages it with the first kernel.
+// What is known of a given program's kernels.
 ProgramParameters ProgramCache::asked(const ProgramText& text, cl_program program) const {
   if (text.origin == TextOrigin::Plugin) return {};
-  if (const size_t longest = caps_.longest_kernel_name; longest != 0)
-    for (const std::string& name : kernel_names(program))
-      if (name.size() > longest)
-        fail(TB_E_COMPILE,
-             "a kernel's name has at most {} characters with {}, and this one has {}: {}; give it "
-             "a shorter one",
-             longest, caps_.platform, name.size(), name);
+  refuse_long_names(caps_, kernel_names(program));
   return ask_parameters(program);
 }
 
@@ -278,6 +283,7 @@ cl::Program ProgramCache::load_or_build(const disk_cache::Key& key, const Progra
                                         ProgramParameters& parameters) {
   const char* what = text.name.c_str();
   if (auto program = load(key, text, parameters); program() != nullptr) return program;
+  if (text.origin != TextOrigin::Plugin) refuse_long_names(caps_, declared_kernels(text.source));
   refuse_crashing(key, what);
   if (wants_builder(key) && text.origin != TextOrigin::WithFiles) {
     build_ahead::build_elsewhere(caps_, index_, text);
