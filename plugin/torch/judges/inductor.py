@@ -33,9 +33,11 @@ FILES = {
 }
 TENTHS = 10
 EXPLAINED: dict[str, str] = {
-    r"dropout2|neg_index|conv_inference_heuristics|randint_kernel_count": "reads Triton's text",
+    r"dropout[23]|neg_index|conv_inference_heuristics|randint_kernel_count": "reads Triton's text",
+    r"index_propagation_remainder": "reads the text of Triton or C++",
     r"sdpa|dot_product_efficient_attention|cudnn_rnn|philox": "calls an operator of CUDA alone",
-    r"mm_mixed_dtype|linear_mixed_dtype": "an error, of another text",
+    r"(mm|linear)_mixed_dtype|errors_with_long": "an error, of another text",
+    r"inner_fn_str_and_stride": "asks a GPU's graph for what torch 2.13 has no more",
     r"mutable_custom_op_fixed_layout2": "wants convolutions changed to channels_last",
 }
 
