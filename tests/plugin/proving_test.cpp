@@ -243,14 +243,19 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_EQ(tests_run, 4);
 }
 
+const Source& other_source() {
+  static const Source source = fresh_source(kStores);
+  return source;
+}
+std::string check_store(const OpCall& call, const void*) {
+  const Scratch memory = call.scratch(64);
+  launch(call.stream(), other_source(), memory, 55);
+  return first(call.stream(), memory) == 55 ? "" : "it did not store";
+}
+
 // Its commands are dropped then: what it reads is no verdict.
 TEST_F(Proving, IsPutOffByADryRun) {
-  static const Source source = fresh_source(kStores);
-  static const ProofTest test{source, [](const OpCall& call, const void*) -> std::string {
-                                const Scratch memory = call.scratch(64);
-                                launch(call.stream(), source, memory, 55);
-                                return first(call.stream(), memory) == 55 ? "" : "it did not store";
-                              }};
+  static const ProofTest test{other_source(), check_store};
   auto& proofs = *new Proofs<1>;  // as long as the process
   const int what = 42;
   const auto hold_here = [&] {

@@ -32,8 +32,14 @@ FILES = {
     "opinfo": "test_torchinductor_opinfo",
 }
 TENTHS = 10
-EXPLAINED: dict[str, str] = {}
-ERRORS: dict[str, str] = {}
+EXPLAINED: dict[str, str] = {
+    r"dropout[23]|neg_index|conv_inference_heuristics|randint_kernel_count": "reads Triton's text",
+    r"index_propagation_remainder": "reads the text of Triton or C++",
+    r"sdpa|dot_product_efficient_attention|cudnn_rnn|philox": "calls an operator of CUDA alone",
+    r"(mm|linear)_mixed_dtype|errors_with_long": "an error, of another text",
+    r"inner_fn_str_and_stride": "asks a GPU's graph for what torch 2.13 has no more",
+    r"mutable_custom_op_fixed_layout2": "wants convolutions changed to channels_last",
+}
 
 # ---- Copies of the files
 
@@ -81,13 +87,12 @@ def parts(options: argparse.Namespace) -> list[pathlib.Path]:
 
 
 # ---- In the child
-_device = ""
+_told = {"device": ""}
 
 
 def prepare(device: str) -> list[Any]:
-    """Before the files are imported: what they import and this torch lacks, and ocl as their GPU."""
-    global _device
-    _device = device
+    """Before the files are imported: what this torch lacks of their imports; ocl as their GPU."""
+    _told["device"] = device
     import torch
     from torch._inductor import codecache, compile_fx
     from torch.testing._internal import common_methods_invocations as of_operators
@@ -145,7 +150,7 @@ def _go_by_our_way(torch: Any) -> None:
 
 def cases(kind: str, tenth: int, scratch: str, dtypes: str) -> type:
     """A class with a tenth of the tests of a file; called by the parts."""
-    sys.path.insert(0, os.path.join(scratch, _device))
+    sys.path.insert(0, os.path.join(scratch, _told["device"]))
     module = importlib.import_module(FILES[kind])
     if kind == "opinfo":
         cls, names = _of_operators(module, dtypes.split(","))
@@ -162,26 +167,26 @@ def cases(kind: str, tenth: int, scratch: str, dtypes: str) -> type:
 
 def _of_template(module: Any, kind: str) -> tuple[type, dict[str, str]]:
     """The class, and its tests' names by names that do not tell the device."""
-    base = importlib.import_module(FILES["static"])
-    if _device == "ocl":
+    base, chosen = importlib.import_module(FILES["static"]), _told["device"]
+    if chosen == "ocl":
         base.is_triton_backend = lambda device: False  # as for mps
 
     class Tests(base.TestCase):
-        common = base.check_model if _device == "cpu" else base.check_model_gpu
-        device = _device
+        common = base.check_model if chosen == "cpu" else base.check_model_gpu
+        device = chosen
 
     template = base.CommonTemplate if kind == "static" else module.DynamicShapesCommonTemplate
-    base.copy_tests(template, Tests, _device, getattr(module, "test_failures", None))
-    return Tests, {n.removesuffix(f"_{_device}"): n for n in vars(Tests) if n.startswith("test_")}
+    base.copy_tests(template, Tests, chosen, getattr(module, "test_failures", None))
+    return Tests, {n.removesuffix(f"_{chosen}"): n for n in vars(Tests) if n.startswith("test_")}
 
 
 def _of_operators(module: Any, dtypes: list[str]) -> tuple[type, dict[str, str]]:
     """The same of op_db, for some types."""
     classes = [c for n, c in vars(module).items() if n.startswith("TestInductorOpInfo")]
-    ends = tuple(f"_{_device}_{dtype}" for dtype in dtypes)
+    ends = tuple(f"_{_told['device']}_{dtype}" for dtype in dtypes)
     cls = next(c for c in classes if any(n.endswith(ends) for n in dir(c)))
     found = [n for n in dir(cls) if n.startswith("test_") and n.endswith(ends)]
-    return cls, {re.sub(rf"_{_device}_(\w+)$", r"_\1", n): n for n in found}
+    return cls, {re.sub(rf"_{_told['device']}_(\w+)$", r"_\1", n): n for n in found}
 
 
 SUITE = suite.Suite(
@@ -196,7 +201,6 @@ SUITE = suite.Suite(
         "TORCHINDUCTOR_CACHE_DIR": os.path.join(options.cache or options.scratch, device),
     },
     explained=EXPLAINED,
-    errors=ERRORS,
     prepare=prepare,
 )
 

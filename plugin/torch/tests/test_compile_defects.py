@@ -127,6 +127,10 @@ class Defects(InGpuStyle, CompileCase):
                 want = [kept * (a @ b).sin(), slope @ b.t(), a.t() @ slope]
                 self.close([y.detach(), x.grad, w.grad], want, 2e-5, 2e-5)
 
+    def test_names_that_tell_nothing(self) -> None:
+        with torch._inductor.config.patch({"triton.descriptive_names": False}):
+            self.check(lambda x: 2 * x, torch.randn(8))
+
     def test_a_fill_of_a_slice(self) -> None:
         def fill(x, m):
             y = torch.zeros_like(x)

@@ -101,6 +101,21 @@ class Functions(InGpuStyle, CompileCase):
                 x = (a.abs() * 20).to(dtype)
                 self.check(lambda x: (x + 1, x.sum(0), x.amax(1), x > 3, x.to(torch.float32)), x)
 
+    def test_numbers_of_python(self) -> None:
+        """Sizes that vary make numbers with a fraction, and so does item(). The bound: where the
+        device has no float64, each number is rounded some times."""
+        functions = (
+            lambda x, i: x + round(i / 2 * 123.4567, 2),
+            lambda x, i: x + round(i / 2 * 123.4567, 1),
+            lambda x, i: x + round(i / 2 * 123.4567, -1),
+            lambda x, i: x + i / 7 + i**-0.5,
+        )
+        for function in functions:
+            torch._dynamo.reset()
+            self.check(function, torch.zeros(20), 3, dynamic=True, rtol=5e-7, atol=0)
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            self.check(lambda x, y: x + y.item() * 1.5, torch.zeros(20), torch.tensor(2.3))
+
     def test_bits(self) -> None:
         self.check(lambda a: (a.view(torch.int32) & 0xFF, (a * 2).half().view(torch.int16)), r(40))
         self.check(lambda a: (a.view(torch.int16) + 1, a.half().view(torch.float32).abs()), r(40))

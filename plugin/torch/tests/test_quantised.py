@@ -272,7 +272,7 @@ class Quantised(InGpuStyle, unittest.TestCase):
     def test_chosen(self) -> None:
         w = WEIGHTS["nf4"]()
         multiply(torch.randn(4, w.k, device="ocl"), w)
-        name = "decode_teams" if IS_GPU_STYLE else "decode_rows"
+        name = "decode_teams" if for_gpus() else "decode_rows"
         self.assertEqual(ocl.last_choices()["quantised"], f"quantised.{name}")
         multiply(torch.randn(40, w.k, device="ocl"), w)
         self.assertEqual(ocl.last_choices()["quantised"], "quantised.panels")
@@ -290,7 +290,7 @@ class Quantised(InGpuStyle, unittest.TestCase):
             before = torch.ocl.memory_allocated()
             run()
             peak = torch.ocl.max_memory_allocated() - before
-            self.assertLess(peak, 8192 * 2048 * 4 * (0.8 if IS_GPU_STYLE and rows > 8 else 0.3))
+            self.assertLess(peak, 8192 * 2048 * 4 * (0.8 if for_gpus() and rows > 8 else 0.3))
 
     def test_wrong(self) -> None:
         """Errors name the format, the dimension and the size."""

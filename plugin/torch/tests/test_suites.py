@@ -16,6 +16,7 @@ import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "judges"))
 import array_api  # noqa: E402
 import geometric  # noqa: E402
+import inductor  # noqa: E402
 import scipy_api  # noqa: E402
 import suite  # noqa: E402
 
@@ -101,6 +102,15 @@ class Suites(unittest.TestCase):
         self.assertIn("terminate called", ours["tests/test_x.py::b"]["reason"])
         self.assertEqual([r["state"] for _, r in sorted(theirs.items())].count("passed"), 3)
         self.assertIn("twins: 6", suite.page(known, {"cpu": theirs, "ocl": ours}))
+
+    def test_inductor_names_the_device(self) -> None:
+        text = 'NPU_TYPE = "npu"\ntorch.npu.x()\nimpl("NPU")\n'
+        text += "from inductor.test_torchinductor import y\n"
+        ours = inductor.for_device(text, "static", "ocl").splitlines()
+        self.assertEqual(ours[:3], ['NPU_TYPE = "ocl"', "torch.ocl.x()", 'impl("PrivateUse1")'])
+        self.assertEqual(ours[3], "from test_torchinductor import y")
+        self.assertIn('"cuda"', inductor.for_device(text, "static", "cpu"))
+        self.assertIn('"cpu"', inductor.for_device(text, "opinfo", "cpu"))
 
     def test_scipy_chooses_by_fixture(self) -> None:
         chosen = scipy_api.USES_BACKENDS.search

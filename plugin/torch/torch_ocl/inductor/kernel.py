@@ -58,8 +58,6 @@ class TypedCSE(CSE):
 class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
     overrides = OpenCLOverrides  # type: ignore[assignment]
     suffix = ";"
-    kexpr: Callable[[sympy.Expr], str] = OpenCLPrinter().doprint
-    sexpr = kexpr
     pexpr: Callable[[sympy.Expr], str] = PythonPrinter().doprint
 
     def __init__(self, tiling: dict[str, sympy.Expr], **options: Any) -> None:
@@ -67,6 +65,7 @@ class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
         self.cse = TypedCSE(self.newvar_prefix, self.suffix)
         self.target = Target.of(V.graph.get_current_device_or_throw())
         self.style = self.target.style
+        self.kexpr = self.sexpr = OpenCLPrinter(self.target.has_float64).doprint
         self.outer: OrderedSet[Any] = OrderedSet()  # variables that live outside of loops
         self.accumulators = itertools.count()
         self.before, self.after, self.row_code = (IndentedBuffer() for _ in range(3))

@@ -168,7 +168,7 @@ class Loops:
         for definition, argument in zip(definitions, arguments, strict=True):
             name = definition.name
             if not hasattr(argument, "buffer"):
-                parameters.append(f"long {name}")
+                parameters.append(f"{self._number_type(argument)} {name}")
                 continue
             kind = tag(argument.dtype)
             parameters += [f"__global STYPE({kind}) *{name}_base", f"ulong {name}_offset"]
@@ -178,6 +178,12 @@ class Loops:
             if not isinstance(tree.numel, sympy.Integer):
                 parameters.append(f"long {tree.prefix}numel")
         return parameters + ["FAULT_PARAMETERS"] * self.reports_faults, lines
+
+    def _number_type(self, argument: Any) -> str:
+        """Of a parameter that is no tensor: a size, or a number of Python's."""
+        if getattr(argument, "expr", sympy.Integer(0)).is_integer:
+            return "long"
+        return "double" if self.target.has_float64 else "float"
 
     def codegen_kernel(self, name: str | None = None) -> str:
         """The program's text; KERNEL_NAME is where the name comes."""

@@ -100,6 +100,8 @@ class OpenCLOverrides(OpOverrides):
         kernel = V.kernel
         index = kernel.prepare_indexing(expr)
         kind = kernel.get_index_dtype_as_torch_dtype()
+        if dtype.is_floating_point and not expr.is_integer:  # a number with a fraction
+            kind = torch.float64 if kernel.target.has_float64 else torch.float32
         text = f"(({value_type(kind)})({kernel.index_to_str(index)}))"
         if kernel.lanes is not None and kernel.lane_step(index) == 1:
             text = f"({text} + {kernel.lane_numbers(kernel.index_dtype)})"

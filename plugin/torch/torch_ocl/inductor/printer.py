@@ -1,5 +1,5 @@
 """Index expressions as OpenCL C. Indices are int or long; the divisors of their divisions are
-positive."""
+positive. Python's numbers with a fraction are double, or float where the device has no float64."""
 
 import sympy
 from sympy.printing.precedence import PRECEDENCE
@@ -9,6 +9,10 @@ _OPERAND = PRECEDENCE["Atom"] - 0.5
 
 
 class OpenCLPrinter(ExprPrinter):
+    def __init__(self, has_float64: bool) -> None:
+        super().__init__()
+        self.real, self.end = ("double", "") if has_float64 else ("float", "f")
+
     def _call(self, name: str, *arguments: sympy.Expr, kind: str = "long") -> str:
         return f"{name}({', '.join(f'({kind})({self._print(a)})' for a in arguments)})"
 
@@ -67,18 +71,18 @@ class OpenCLPrinter(ExprPrinter):
         base, exponent = expr.args
         if isinstance(exponent, sympy.Integer) and 0 < int(exponent) < 9:
             return f"({' * '.join([f'({self._print(base)})'] * int(exponent))})"
-        return f"(long)pown((float)({self._print(base)}), (int)({self._print(exponent)}))"
+        return f"(long)pown(({self.real})({self._print(base)}), (int)({self._print(exponent)}))"
 
     _print_Pow = _print_PowByNatural
 
     def _print_ToFloat(self, expr: sympy.Expr) -> str:
-        return f"(float)({self._print(expr.args[0])})"
+        return f"({self.real})({self._print(expr.args[0])})"
 
     _print_TruncToFloat = _print_ToFloat
 
     def _print_IntTrueDiv(self, expr: sympy.Expr) -> str:
         a, b = (self._print(x) for x in expr.args)
-        return f"((float)({a}) / (float)({b}))"
+        return f"(({self.real})({a}) / ({self.real})({b}))"
 
     _print_FloatTrueDiv = _print_IntTrueDiv
 
@@ -100,7 +104,9 @@ class OpenCLPrinter(ExprPrinter):
 
     def _print_RoundDecimal(self, expr: sympy.Expr) -> str:
         number, digits = expr.args
-        return f"(rint((float)({self._print(number)}) * 1e{digits}f) * 1e{-digits}f)"
+        by, number = f"1e{abs(int(digits))}{self.end}", f"({self.real})({self._print(number)})"
+        there, back = ("*", "/") if digits >= 0 else ("/", "*")
+        return f"(rint({number} {there} {by}) {back} {by})"
 
     def _print_Float(self, expr: sympy.Expr) -> str:
-        return f"{float(expr)!r}f"
+        return f"{float(expr)!r}{self.end}"

@@ -30,7 +30,8 @@ class OpenCLScheduling(SIMDScheduling):
         wrapper = V.graph.wrapper_code
         if src_code in wrapper.src_to_kernel:
             return wrapper.src_to_kernel[src_code]
-        fused = get_fused_kernel_name(node_schedule, config.triton.descriptive_names)
+        naming = config.triton.descriptive_names  # False for names that tell nothing
+        fused = get_fused_kernel_name(node_schedule, naming) if naming else "kernel"
         fused = re.sub(r"\W", "_", fused)
         suffix = wrapper.next_kernel_suffix()
         name = f"ocl_{fused[: LONGEST_NAME - len(suffix) - 5]}_{suffix}"
