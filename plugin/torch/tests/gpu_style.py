@@ -9,8 +9,15 @@ import tempfile
 import unittest
 from typing import IO
 
+import torch
+
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 THOROUGH = "TEST_THOROUGHLY" in os.environ  # ./run test --thorough
+
+
+def for_gpus() -> bool:
+    """Whether kernels are those for GPUs: by the setting, or because the device is one."""
+    return IS_GPU_STYLE or torch.ocl.get_device_properties(0).kind != "cpu"
 
 
 def some(count: int) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch_ocl  # noqa: F401
-from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
+from gpu_style import THOROUGH, InGpuStyle, for_gpus
 from torch.backends import ocl
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "tests/oracle"))
