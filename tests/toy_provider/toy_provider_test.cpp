@@ -52,7 +52,7 @@ TEST_F(ToyProvider, ItsAlgorithmIsAskedBeforeThePortableOnes) {
   EXPECT_NE(multiply(2), "matmul.toy_outer");
 }
 
-// c = relu(2 * scale[n] * a[m] * b[n] + bias[n]): what a guest with quantised weights brings.
+// c = relu(2 * scale[n] * a[m] * b[n] + bias[n]): what a provider of quantised weights brings.
 TEST_F(ToyProvider, ProductsOfInt8WithScalesHaveTheSharedEnd) {
   const AnyCall any;
   const OpCall& call = *any;
