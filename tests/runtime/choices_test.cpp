@@ -200,7 +200,7 @@ const Row kRows[] = {
        (void)ot::_ocl_quantised_mm(ramp({2, 32}), ramp({3, 32}).to(ot::DType::Int8), ramp({3, 1}),
                                    std::nullopt, std::nullopt, "int8", 3);
      },
-     "quantised.decode_rows", "quantised.decode_teams", kManyItems, kFewItems},
+     "quantised.decode_rows", "quantised.decode_teams"},
     {"reduce", [] { (void)ot::sum(rows(), {1}); }, "reduce.rows", "reduce.gpu"},
     {"scan", [] { (void)ot::cumsum(rows(), 1); }, "scan.blocks", "scan.tiles"},
     {"scan_extremes", [] { (void)ot::cummax(rows(), 1); }, "scan_extremes.walk",
