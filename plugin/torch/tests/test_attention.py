@@ -266,7 +266,7 @@ class Attention(unittest.TestCase):
             )
         with (
             sdpa_kernel(SDPBackend.OVERRIDEABLE),
-            self.assertRaisesRegex(RuntimeError, "have not 4 dimensions"),
+            self.assertRaisesRegex(RuntimeError, "of other than 4 dimensions"),
         ):
             attention(matrix, matrix, matrix)
 
