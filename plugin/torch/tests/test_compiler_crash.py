@@ -81,6 +81,7 @@ class CompilerCrash(unittest.TestCase):
                 "OCLTENSOR_CAPS": "trusted_compiler=0",
                 "OCLTENSOR_KERNEL_STYLE": "gpu",
                 "OCLTENSOR_DISABLED_PROVIDERS": "nvidia_hopper,nvidia_mma",
+                "OCLTENSOR_BUILD_AHEAD": "1",
                 "OCLTENSOR_CACHE_DIR": folder + "/ours",
                 "POCL_CACHE_DIR": folder,
                 # So that one compilation of many takes a third of the time.
