@@ -10,6 +10,13 @@
 #include "float8.h"
 #include "quantised_params.h"
 
+// Loops over an array of single elements: with indices that are not constants GPUs keep it in memory.
+#if CPU_STYLE
+#define EACH_ELEMENT ROLLED
+#else
+#define EACH_ELEMENT UNROLL
+#endif
+
 #define VECTORS (UNIT / 16)
 #define SPANS (UNIT / SPAN)
 #define SPAN_VECTORS (SPAN / 16)
@@ -51,7 +58,7 @@ INLINE uchar16 bytes16(const Weight w, long at) {
 #if !WHOLE
   if (at + 16 > w.end) {
     uchar lane[16];
-    ROLLED for (int i = 0; i < 16; ++i) lane[i] = at + i < w.end ? w.bytes[at + i] : 0;
+    EACH_ELEMENT for (int i = 0; i < 16; ++i) lane[i] = at + i < w.end ? w.bytes[at + i] : 0;
     return vload16(0, lane);
   }
 #endif

@@ -31,7 +31,7 @@ INLINE void load_unit(__global const STYPE(TYPE) *x, long k, int count, float16 
     UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = LOAD_X(x, k + 16 * i);
   } else {
     float lane[UNIT];
-    ROLLED for (int i = 0; i < UNIT; ++i) lane[i] = i < count ? (float)LOAD(TYPE, x, k + i) : 0;
+    EACH_ELEMENT for (int i = 0; i < UNIT; ++i) lane[i] = i < count ? (float)LOAD(TYPE, x, k + i) : 0;
     UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = vload16(i, lane);
   }
 #if ALTERNATING
@@ -47,7 +47,7 @@ INLINE void load_unit(__global const STYPE(TYPE) *x, long k, int count, float16 
 INLINE void cut_unit(float16 *v, int count) {
   float lane[UNIT];
   UNROLL for (int i = 0; i < VECTORS; ++i) vstore16(v[i], i, lane);
-  ROLLED for (int i = 0; i < UNIT; ++i) lane[i] = PLACE(i) < count ? lane[i] : 0;
+  EACH_ELEMENT for (int i = 0; i < UNIT; ++i) lane[i] = PLACE(i) < count ? lane[i] : 0;
   UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = vload16(i, lane);
 }
 
@@ -87,7 +87,7 @@ INLINE float horizontal_sum(float16 v) {
 INLINE float sum_of_values(const Weight w, long n, __global const STYPE(TYPE) *x) {
   float16 sum = (float16)(0);
   ROLLED for (long k = 0; k < w.k; k += UNIT) {
-    const int count = (int)min(w.k - k, (long)UNIT);
+    const int count = WHOLE ? UNIT : (int)min(w.k - k, (long)UNIT);
     float16 v[VECTORS], of_x[VECTORS];
     unit_values(w, n, k, v);
     if (count < UNIT) cut_unit(v, count);

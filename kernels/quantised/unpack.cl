@@ -11,7 +11,7 @@ INLINE void store_unit(__global STYPE(TYPE) *out, const float16 *v, int from, in
   if (from > 0 || to < UNIT) {
     float lane[UNIT];
     UNROLL for (int i = 0; i < VECTORS; ++i) vstore16(v[i], i, lane);
-    ROLLED for (int i = 0; i < UNIT; ++i)
+    EACH_ELEMENT for (int i = 0; i < UNIT; ++i)
       if (PLACE(i) >= from && PLACE(i) < to) STORE(TYPE, out, PLACE(i), TO(TYPE, lane[i]));
     return;
   }
@@ -56,7 +56,7 @@ GROUP __kernel void unpack(__global void *out_base, ulong out_offset, __global c
     }
 #endif
     unit_values(w, n, k, v);
-    store_unit(out + line * p.k + k, v, 0, (int)min((long)UNIT, p.k - k));
+    store_unit(out + line * p.k + k, v, 0, WHOLE ? UNIT : (int)min((long)UNIT, p.k - k));
 #endif
   }
 }
