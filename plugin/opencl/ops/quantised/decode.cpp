@@ -24,24 +24,11 @@ int64_t rows_of(const Product& p) {
   return rows;
 }
 
-void launch(const OpCall& call, const Product& p, const auto& kernel, const Defines& d,
-            const QuantisedParams& params, const Division& division) {
-  call.launch(kernel, d,
-              {.out = p.out,
-               .x = p.x,
-               .weight = p.weight.bytes,
-               .scale = p.weight.scale,
-               .zero = p.weight.zero,
-               .bias = p.bias,
-               .p = params})
-      .run(division.global, division.local);
-}
-
 void run_cpu(const OpCall& call, const Product& p) {
   QuantisedParams params = decode_params(p);
   const Division division = divide_rows(p, params);
-  launch(call, p, kernels::quantised::decode_cpu::decode, decode_defines(call, p), params,
-         division);
+  launch_decode(call, p, kernels::quantised::decode_cpu::decode, decode_defines(call, p), params,
+                division);
 }
 
 // How many work-items share rows of the weight: as many as these have units for, until the device
@@ -61,8 +48,8 @@ void run_gpu(const OpCall& call, const Product& p) {
   const int64_t groups = divide_up(p.weight.n, kItems / lanes * columns);
   Defines d = decode_defines(call, p);
   d.set(define::COLS, columns).set(define::LANES, lanes);
-  launch(call, p, kernels::quantised::decode_gpu::decode, d, decode_params(p),
-         {.global = {groups * kItems, 1, 1}, .local = {kItems, 1, 1}});
+  launch_decode(call, p, kernels::quantised::decode_gpu::decode, d, decode_params(p),
+                {.global = {groups * kItems, 1, 1}, .local = {kItems, 1, 1}});
 }
 
 }  // namespace

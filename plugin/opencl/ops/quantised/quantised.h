@@ -37,6 +37,21 @@ const char* refuse_decode(const Product& p);
 QuantisedParams decode_params(const Product& p);
 Defines decode_defines(const OpCall& call, const Product& p);
 Division divide_rows(const Product& p, QuantisedParams& params);
+// Launches one of them: all have the same parameters.
+template <typename Arguments>
+void launch_decode(const OpCall& call, const Product& p, const KernelOf<Arguments>& kernel,
+                   const Defines& defines, const QuantisedParams& params,
+                   const Division& division) {
+  call.launch(kernel, defines,
+              Arguments{.out = p.out,
+                        .x = p.x,
+                        .weight = p.weight.bytes,
+                        .scale = p.weight.scale,
+                        .zero = p.weight.zero,
+                        .bias = p.bias,
+                        .p = params})
+      .run(division.global, division.local);
+}
 
 extern const AlgorithmFor<Product> kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows of x
 extern const AlgorithmFor<Product> kPanels;                 // panels.cpp: anything

@@ -53,15 +53,8 @@ void run_decode(const OpCall& call, const Product& p) {
   d.set(define::ORDER, kind.order).set(define::LEAST, kind.least);
   d.set(define::ZEROS, static_cast<int64_t>(p.weight.format->zero));
   d.set(define::GROUPS, p.weight.group >= kStep ? 1 : kStep / p.weight.group);
-  call.launch(kernels::x86_avx512::quantised::decode::decode, d,
-              {.out = p.out,
-               .x = p.x,
-               .weight = p.weight.bytes,
-               .scale = p.weight.scale,
-               .zero = p.weight.zero,
-               .bias = p.bias,
-               .p = params})
-      .run(division.global, division.local);
+  quantised::launch_decode(call, p, kernels::x86_avx512::quantised::decode::decode, d, params,
+                           division);
 }
 
 constinit const AlgorithmFor<Product> kDecode(
