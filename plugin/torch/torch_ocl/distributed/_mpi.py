@@ -248,15 +248,18 @@ class MpiEngine:
 
     def _end(self, request: Any, limit: float, size: int = 0, status: Any = None) -> None:
         """Waits for the end of a call that moves ``size`` bytes."""
+        global _has_failed
         begin = time.monotonic()
         spin = _SPIN + _SPIN_A_BYTE * size
         nap = 0.0
-        while not request.Test(status):
-            waited = time.monotonic() - begin
-            if waited > limit:
-                global _has_failed
-                _has_failed = True
-                raise TimeoutError(f"Timed out after {limit:g} s")
-            if waited > spin:
-                nap = min(_LONGEST_NAP, nap + 10e-6)
-            time.sleep(nap)  # without the GIL; also 0 lets others run
+        try:
+            while not request.Test(status):
+                waited = time.monotonic() - begin
+                if waited > limit:
+                    raise TimeoutError(f"Timed out after {limit:g} s")
+                if waited > spin:
+                    nap = min(_LONGEST_NAP, nap + 10e-6)
+                time.sleep(nap)  # without the GIL; also 0 lets others run
+        except Exception:  # MPI's own errors, too
+            _has_failed = True
+            raise
