@@ -60,6 +60,23 @@ print(f"loss {abs(found[0] - wanted[0]).item():.1e} worst {worst:.1e}")
 assert abs(found[0] - wanted[0]) < 1e-4 and worst < 0.05, "wrong"
 print("right", torch.ocl.counters()["program_builds"], "built here")
 """
+# Gradients of a convolution that share what is prepared of a map (of Hopper's size), in float32.
+GRADIENTS = """
+import torch, torch_ocl
+torch.manual_seed(0)
+x, w, g = torch.randn(16, 64, 28, 28), torch.randn(64, 64, 3, 3), torch.randn(16, 64, 28, 28)
+def gradients(*tensors):
+    x, w, g = (t.requires_grad_() for t in tensors)
+    return torch.autograd.grad(torch.nn.functional.conv2d(x, w, padding=1), (x, w), g)
+wanted = gradients(x.double(), w.double(), g.double())
+for call in range(2):
+    found = gradients(x.detach().to("ocl"), w.detach().to("ocl"), g.detach().to("ocl"))
+    for a, b in zip(found, wanted):
+        # Sums of 576 and 12,544 products in float32.
+        error = (a.cpu() - b).abs().max() / b.abs().max()
+        assert error < 1e-5, (call, error)
+print("right")
+"""
 LEFT_OUT = "is left out, another algorithm runs"
 
 
@@ -98,6 +115,21 @@ class CompilerCrash(unittest.TestCase):
             self.assertEqual(said.count(LEFT_OUT), 1, said)
             self.assertIn("conv/implicit.cl is not compiled", said)
             self.assertTrue(os.listdir(folder + "/ours/building"), said)
+
+    def test_gradients_are_right_where_builders_are_first(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            careful = {
+                "OCLTENSOR_CAPS": "trusted_compiler=0",
+                "OCLTENSOR_CACHE_DIR": folder,
+                "OCLTENSOR_BUILD_AHEAD": "1",
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", GRADIENTS],
+                capture_output=True,
+                text=True,
+                env=os.environ | careful,
+            )
+            self.assertEqual(done.stdout, "right\n", done.stderr)
 
 
 if __name__ == "__main__":

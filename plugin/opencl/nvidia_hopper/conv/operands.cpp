@@ -153,13 +153,9 @@ ConvHopperMap stage_cells(const OpCall& call, const ConvHopperProblem& p, Kind k
   return map_of(bf16_parts, v, kind, line);
 }
 
-// What the gradients of the call share; nullptr: nothing, or another provider's.
-ConvHopperShared* shared_of(const conv::Problem& p) {
-  if (p.shared == nullptr) return nullptr;
-  if (p.shared->owner == nullptr)
-    *p.shared = {&kNvidiaHopper, std::make_shared<ConvHopperShared>()};
-  return p.shared->owner == &kNvidiaHopper ? static_cast<ConvHopperShared*>(p.shared->kept.get())
-                                           : nullptr;
+// What the gradients of the call share; nullptr: nothing.
+ConvHopperShared* shared_of(const OpCall& call, const conv::Problem& p) {
+  return p.shared == nullptr ? nullptr : p.shared->of<ConvHopperShared>(call, &kNvidiaHopper);
 }
 
 // A staged map, made once per call if the gradients share it.
@@ -167,7 +163,7 @@ ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind ki
                          const MapView& v, const matmul::Guard& guard,
                          std::vector<Scratch>& memory) {
   const auto make = v.cells != nullptr ? stage_cells : stage_pixels;
-  ConvHopperShared* shared = shared_of(p);
+  ConvHopperShared* shared = shared_of(call, p);
   if (shared == nullptr) return make(call, p, kind, v, guard, memory);
   for (const ConvHopperShared::Staged& s : shared->maps)
     if (s.address == v.address && s.layout == v.layout() && s.kind == kind) return s.map;
@@ -286,7 +282,7 @@ ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvHopperProbl
 matmul::Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                            std::vector<Scratch>& memory) {
   if (bf16_parts_of(kind) == 1) return {};
-  ConvHopperShared* shared = shared_of(p);
+  ConvHopperShared* shared = shared_of(call, p);
   if (shared != nullptr && shared->guard.word != 0) return shared->guard;
   std::vector<Scratch>& owner = shared != nullptr ? shared->memory : memory;
   owner.push_back(call.scratch(sizeof(uint32_t)));

@@ -94,6 +94,7 @@ struct ConvTraits {
     const int64_t item = size_of(p.dtype);
     Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));
     p.*out.address = memory.address() - static_cast<uint64_t>(e.low * item);
+    p.shared = nullptr;  // each attempt does all of its work, and leaves nothing to the call
     return memory;
   }
 };

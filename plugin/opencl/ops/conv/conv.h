@@ -23,6 +23,15 @@ constexpr const char* kDirectionNames[] = {"forward", "data", "weight"};
 struct Shared {
   const void* owner = nullptr;  // whose type it is: the provider's address
   std::shared_ptr<void> kept;
+
+  // What this owner keeps, made at first; nullptr: another keeps something, or the call's commands
+  // are dropped now (a dry run, a rehearsal that has stopped), which would leave it unwritten.
+  template <typename Kept>
+  Kept* of(const OpCall& call, const void* who) {
+    if (call.stream().rehearsal().has_stopped()) return nullptr;
+    if (owner == nullptr) *this = {who, std::make_shared<Kept>()};
+    return owner == who ? static_cast<Kept*>(kept.get()) : nullptr;
+  }
 };
 
 struct Problem {
@@ -31,7 +40,7 @@ struct Problem {
   tb_address big, small, weight;
   std::optional<tb_address> bias;  // added to the output; Forward and Data only
   ConvParams params;               // geometry, strides
-  Shared* shared = nullptr;        // or null
+  Shared* shared = nullptr;        // or null: nothing is shared
 };
 
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
