@@ -120,7 +120,8 @@ INLINE void store_step(const Step *step, __local float *A, __local float *B) {
   }
 }
 
-// Stores the results that exist, of the tile that begins at (m0, n0) of m_count x n_count.
+// Stores the results that exist, of the tile that begins at (m0, n0) of m_count x n_count. Sums of pieces end
+// with a factor of 1, too: stored as they are, they take NVIDIA's compiler 166 registers instead of 125.
 INLINE void store_results(float acc[TM][TN], long m0, long n0, long m_count, long n_count, ItemTile at,
                           __global STYPE(RESULT) *C, const Epilogue end, const MatmulParams p) {
   UNROLL for (int i = 0; i < TM; ++i) {
@@ -130,9 +131,7 @@ INLINE void store_results(float acc[TM][TN], long m0, long n0, long m_count, lon
       float v[4];
       UNROLL for (int u = 0; u < 4; ++u) {
         v[u] = acc[i][j + u];
-#if !PIECES
         if (!EDGE || (m < m_count && n + u < n_count)) v[u] = ended(v[u], m, n + u, end);
-#endif
       }
       __global STYPE(RESULT) *to = C + m * p.c_row + n;
 #if C_WIDTH == 4
