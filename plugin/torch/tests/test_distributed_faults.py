@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -90,6 +91,68 @@ def forked() -> None:
 def other_shape() -> str:
     x = torch.ones(2 + dist.get_rank(), device="ocl")
     return raises(RuntimeError, "mismatch", lambda: dist.all_reduce(x))
+
+
+def refused_tag() -> None:
+    other = (dist.get_rank() + 1) % dist.get_world_size()
+    raises(ValueError, "tag", lambda: dist.send(ones(), other, tag=2**31 - 1))
+
+
+def different(which: str) -> str:
+    """Rank 1 calls something else, in a group of its own, which ends with it; the text of the error
+    that each rank gets, at the latest from another one."""
+    is_other = dist.get_rank() == 1
+    group = dist.new_group()
+    x = torch.full((7,), 3.0, device="ocl")
+    few = torch.full((5,), 3.0, device="ocl")
+    bytes_ = torch.ones(28, dtype=torch.uint8, device="ocl")
+    parts = torch.empty(3, 7, device="ocl")
+    calls: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "size": (
+            lambda: dist.all_reduce(x, group=group),
+            lambda: dist.all_reduce(few, group=group),
+        ),
+        "type": (
+            lambda: dist.broadcast(x, 0, group=group),
+            lambda: dist.broadcast(bytes_, 0, group=group),
+        ),
+        "root": (
+            lambda: dist.broadcast(x, 0, group=group),
+            lambda: dist.broadcast(x, 1, group=group),
+        ),
+        "reduction": (
+            lambda: dist.all_reduce(x, group=group),
+            lambda: dist.all_reduce(x, dist.ReduceOp.MAX, group=group),
+        ),
+        "call": (
+            lambda: dist.all_gather_into_tensor(parts, x, group=group),
+            lambda: dist.barrier(group=group),
+        ),
+    }
+    text = raises(dist.DistBackendError, "different collectives", calls[which][is_other])
+    dist.barrier()  # of the other group
+    dist.destroy_process_group(group)
+    return text
+
+
+class Different(RanksCase):
+    size = 3
+
+    def test_calls_that_differ_between_ranks(self) -> None:
+        for which, words in {
+            "size": ("of 7 Float", "of 5 Float"),
+            "type": ("of 7 Float", "of 28 Byte"),
+            "root": ("with root 0", "with root 1"),
+            "reduction": ("by SUM", "by MAX"),
+            "call": ("of 7 Float", "BARRIER"),
+        }.items():
+            with self.subTest(which):
+                texts = self.together(different, which)
+                for word in words:
+                    self.assertIn(word, texts[1])
+
+    def test_no_tag_meets_what_ranks_compare(self) -> None:
+        self.together(refused_tag)
 
 
 class Killed(unittest.TestCase):

@@ -11,6 +11,13 @@
 namespace torch_ocl::distributed {
 using c10d::OpType;
 
+namespace {
+
+std::string from(int root) { return " with root " + std::to_string(root); }
+std::string by(const c10d::ReduceOp& op) { return std::string(" by ") + name_of(op); }
+
+}  // namespace
+
 OclBackend::OclBackend(std::shared_ptr<Group> group, c10::intrusive_ptr<Options> options)
     : Backend(group->options().rank, group->options().size),
       group_(std::move(group)),
@@ -35,6 +42,7 @@ OclBackend::Work OclBackend::broadcast(Tensors& tensors, const c10d::BroadcastOp
   return submit({.op = OpType::BROADCAST,
                  .uses = here ? uses_of(tensors, {}) : uses_of({}, tensors),
                  .results = tensors,
+                 .form = form_of(tensors, from(root)),
                  .limit = options.timeout,
                  .run = [root](Running& call) {
                    if (call.memory[0].bytes != 0)
@@ -67,6 +75,7 @@ OclBackend::Work OclBackend::allreduce_coalesced(Tensors& tensors,
   return submit({.op = OpType::ALLREDUCE,
                  .uses = std::move(uses),
                  .results = tensors,
+                 .form = form_of(tensors, by(options.reduceOp)),
                  .limit = options.timeout,
                  .run = [reductions = std::move(reductions)](Running& call) {
                    for (size_t k = 0; k < reductions.size(); ++k)
@@ -85,6 +94,7 @@ OclBackend::Work OclBackend::reduce(Tensors& tensors, const c10d::ReduceOptions&
   return submit({.op = OpType::REDUCE,
                  .uses = {{tensors[0], true, root == rank_}},
                  .results = tensors,
+                 .form = form_of(tensors, by(options.reduceOp) + from(root)),
                  .limit = options.timeout,
                  .run = [reduction, root](Running& call) {
                    if (call.memory[0].bytes != 0)
@@ -97,6 +107,7 @@ OclBackend::Work OclBackend::gather_parts(const Tensors& inputs, const Lists& pa
   return submit({.op = OpType::ALLGATHER,
                  .uses = uses_of(inputs, joined(parts)),
                  .results = std::move(results),
+                 .form = form_of(inputs),
                  .limit = limit,
                  .run = [count = inputs.size(), tensors = parts.empty() ? 0 : parts[0].size(),
                          ranks = static_cast<size_t>(size_)](Running& call) {
@@ -116,6 +127,7 @@ OclBackend::Work OclBackend::scatter_sums(const Tensors& outputs, const Lists& p
   return submit({.op = OpType::REDUCE_SCATTER,
                  .uses = uses_of(inputs, outputs),
                  .results = outputs,
+                 .form = form_of(outputs, by(options.reduceOp)),
                  .limit = options.timeout,
                  .run = [reductions = std::move(reductions), count = inputs.size(),
                          tensors = parts.empty() ? 0 : parts[0].size(),
@@ -183,6 +195,7 @@ OclBackend::Work OclBackend::gather(Lists& outputs, Tensors& inputs,
   return submit({.op = OpType::GATHER,
                  .uses = uses_of(inputs, all),
                  .results = all,
+                 .form = form_of(inputs, from(root)),
                  .limit = options.timeout,
                  .run = [root, count = all.size()](Running& call) {
                    if (call.memory[0].bytes != 0)
@@ -205,6 +218,7 @@ OclBackend::Work OclBackend::scatter(Tensors& outputs, Lists& inputs,
   return submit({.op = OpType::SCATTER,
                  .uses = uses_of(all, outputs),
                  .results = outputs,
+                 .form = form_of(outputs, from(root)),
                  .limit = options.timeout,
                  .run = [root, count = all.size()](Running& call) {
                    if (call.memory[count].bytes != 0)
@@ -257,6 +271,7 @@ OclBackend::Work OclBackend::alltoall_base(at::Tensor& output, at::Tensor& input
       {.op = OpType::ALLTOALL_BASE,
        .uses = uses_of({input}, {output}),
        .results = {output},
+       .form = std::string(" of ") + c10::toString(input.scalar_type()),
        .limit = options.timeout,
        .run = [output_sizes, input_sizes, ranks = static_cast<size_t>(size_)](Running& call) {
          call.engine.alltoall(cut(call.memory[1], output_sizes, ranks),
@@ -276,6 +291,7 @@ OclBackend::Work OclBackend::alltoall(Tensors& outputs, Tensors& inputs,
   return submit({.op = OpType::ALLTOALL,
                  .uses = uses_of(inputs, outputs),
                  .results = outputs,
+                 .form = std::string(" of ") + c10::toString(inputs[0].scalar_type()),
                  .limit = options.timeout,
                  .run = [ranks](Running& call) {
                    call.engine.alltoall(slice(call.memory, ranks, ranks),
@@ -288,6 +304,7 @@ OclBackend::Work OclBackend::send(Tensors& tensors, int to, int tag) {
   check_lists(what, {tensors}, 1, 1);
   check_tensors(what, {tensors});
   check_rank(what, to, size_);
+  check_tag(what, tag);
   return submit(
       {.op = OpType::SEND,
        .uses = uses_of(tensors, {}),
@@ -300,6 +317,7 @@ OclBackend::Work OclBackend::receive(Tensors& tensors, std::optional<int> from, 
   check_lists(what, {tensors}, 1, 1);
   check_tensors(what, {tensors});
   if (from) check_rank(what, *from, size_);
+  check_tag(what, tag);
   return submit({.op = from ? OpType::RECV : OpType::RECVANYSOURCE,
                  .uses = uses_of({}, tensors),
                  .results = tensors,

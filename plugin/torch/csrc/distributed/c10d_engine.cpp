@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 using Work = c10::intrusive_ptr<c10d::Work>;
+
+// Of notes and of parts that ranks exchange: check_tag() keeps them from messages.
+constexpr int kNoteTag = std::numeric_limits<int>::max(), kPartTag = kNoteTag - 1;
 
 at::Tensor tensor_of(Span span, at::ScalarType type = at::kByte) {
   const auto count = static_cast<int64_t>(span.bytes / c10::elementSize(type));
@@ -52,42 +56,6 @@ c10d::ReduceOp op_of(Combine how) {
   TORCH_INTERNAL_ASSERT(false);
 }
 
-// One piece of memory for a list of spans: theirs if they lie one behind the other, else a copy.
-class Joined {
- public:
-  explicit Joined(const Spans& spans) : spans_(spans) {
-    bool apart = false;
-    for (const Span& span : spans) {
-      apart = apart || span.data != spans.front().data + bytes_;
-      bytes_ += span.bytes;
-    }
-    if (apart) copy_.resize(bytes_);
-  }
-  Span whole() { return {copy_.empty() ? spans_.front().data : copy_.data(), bytes_}; }
-  void fill() {
-    size_t at = 0;
-    for (const Span& span : spans_) at = move(copy_.data() + at, span.data, at, span.bytes);
-  }
-  void spread() {
-    size_t at = 0;
-    for (const Span& span : spans_) at = move(span.data, copy_.data() + at, at, span.bytes);
-  }
-  std::vector<int64_t> sizes() const {
-    std::vector<int64_t> sizes;
-    for (const Span& span : spans_) sizes.push_back(static_cast<int64_t>(span.bytes));
-    return sizes;
-  }
-
- private:
-  size_t move(std::byte* to, const std::byte* from, size_t at, size_t bytes) const {
-    if (!copy_.empty() && bytes != 0) std::memcpy(to, from, bytes);
-    return at + bytes;
-  }
-  const Spans& spans_;
-  size_t bytes_ = 0;
-  std::vector<std::byte> copy_;
-};
-
 class C10dEngine final : public Engine {
  public:
   explicit C10dEngine(c10::intrusive_ptr<c10d::Backend> backend) : backend_(std::move(backend)) {}
@@ -115,11 +83,7 @@ class C10dEngine final : public Engine {
     call([&] { return backend_->reduce(tensors, options); });
   }
   void allgather(const Spans& all, Span own, Limit limit) override {
-    c10d::AllgatherOptions options;
-    options.timeout = limit;
-    std::vector<Tensors> outputs{tensors_of(all)};
-    Tensors inputs{tensor_of(own)};
-    call([&] { return backend_->allgather(outputs, inputs, options); });
+    exchange(Spans(all.size(), own), all, limit);
   }
   void gather(const Spans& all, Span own, int root, Limit limit) override {
     c10d::GatherOptions options;
@@ -140,15 +104,13 @@ class C10dEngine final : public Engine {
     call([&] { return backend_->scatter(outputs, inputs, options); });
   }
   void alltoall(const Spans& received, const Spans& sent, Limit limit) override {
-    c10d::AllToAllOptions options;
-    options.timeout = limit;
-    Joined out(received), in(sent);  // Gloo has no form with lists
-    in.fill();
-    at::Tensor output = tensor_of(out.whole()), input = tensor_of(in.whole());
-    auto output_sizes = out.sizes(), input_sizes = in.sizes();
-    call(
-        [&] { return backend_->alltoall_base(output, input, output_sizes, input_sizes, options); });
-    out.spread();
+    exchange(sent, received, limit);
+  }
+  void exchange_notes(Span sent, int to, Span received, int from, Limit limit) override {
+    Tensors out{tensor_of(sent)}, in{tensor_of(received)};
+    const Work coming = begin([&] { return backend_->recv(in, from, kNoteTag); });
+    call([&] { return backend_->send(out, to, kNoteTag); }, limit);
+    coming->wait(limit);
   }
   void send(Span memory, int to, int tag, Limit limit) override {
     Tensors tensors{tensor_of(memory)};
@@ -175,17 +137,37 @@ class C10dEngine final : public Engine {
   void set_limit(Limit limit) override { backend_->setTimeout(limit); }
 
  private:
+  // sent[k] goes to rank k, and received[k] comes from it, by messages: Gloo's own calls allocate
+  // and copy all of it once more, which takes several times as long (bench/history.md).
+  void exchange(const Spans& sent, const Spans& received, Limit limit) {
+    const int size = static_cast<int>(sent.size()), rank = backend_->getRank();
+    std::vector<Work> works;
+    for (int k = 1; k < size; ++k) {  // other ranks first, so that not all send to the same one
+      const int from = (rank + size - k) % size, to = (rank + k) % size;
+      Tensors in{tensor_of(received[static_cast<size_t>(from)])},
+          out{tensor_of(sent[static_cast<size_t>(to)])};
+      if (in[0].numel() != 0)
+        works.push_back(begin([&] { return backend_->recv(in, from, kPartTag); }));
+      if (out[0].numel() != 0)
+        works.push_back(begin([&] { return backend_->send(out, to, kPartTag); }));
+    }
+    const Span mine = sent[static_cast<size_t>(rank)], there = received[static_cast<size_t>(rank)];
+    if (mine.bytes != 0 && mine.data != there.data)
+      std::memcpy(there.data, mine.data, std::min(mine.bytes, there.bytes));
+    for (const Work& work : works) work->wait(limit);
+  }
   // Backends are not made for several threads that begin calls at once; waiting may overlap. Only
   // sends and receives take their limit here.
   template <typename Begin>
-  Work call(Begin begin, Limit limit = kNoTimeout) {
-    Work work;
-    {
-      const std::lock_guard lock(mutex_);
-      work = begin();
-    }
+  Work call(Begin what, Limit limit = kNoTimeout) {
+    Work work = begin(what);
     work->wait(limit);
     return work;
+  }
+  template <typename Begin>
+  Work begin(Begin what) {
+    const std::lock_guard lock(mutex_);
+    return what();
   }
 
   c10::intrusive_ptr<c10d::Backend> backend_;

@@ -1,6 +1,8 @@
 // Errors in c10d's words where it has some.
 #include "checks.h"
 
+#include <limits>
+
 #include "runtime/plugin.h"
 
 namespace torch_ocl::distributed {
@@ -48,6 +50,11 @@ void check_lists(const char* what, const std::vector<TensorList>& lists, size_t 
 void check_rank(const char* what, int64_t rank, int size) {
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "ocl: ", what, ": invalid rank ", rank,
                     " in a group of ", size);
+}
+
+void check_tag(const char* what, int tag) {
+  TORCH_CHECK_VALUE(tag >= 0 && tag < std::numeric_limits<int>::max() - 1, "ocl: ", what, ": tag ",
+                    tag, " is not from 0 to 2^31 - 3");
 }
 
 void check_whole(const char* what, const at::Tensor& whole, const at::Tensor& part, int size) {

@@ -17,6 +17,7 @@ void check_alike(const char* what, const TensorList& tensors);
 void check_lists(const char* what, const std::vector<TensorList>& lists, size_t outer,
                  size_t inner);
 void check_rank(const char* what, int64_t rank, int size);
+void check_tag(const char* what, int tag);
 // `whole` has `size` times the elements of `part`, of the same type.
 void check_whole(const char* what, const at::Tensor& whole, const at::Tensor& part, int size);
 

@@ -43,6 +43,8 @@ class Engine {
   virtual void scatter(Span own, const Spans& all, int root, Limit limit) = 0;
   // One span a rank in each list; what i sends to k is as long as what k receives from i.
   virtual void alltoall(const Spans& received, const Spans& sent, Limit limit) = 0;
+  // A short note to one rank, and one as long from another, or the same; apart from all messages.
+  virtual void exchange_notes(Span sent, int to, Span received, int from, Limit limit) = 0;
   virtual void send(Span memory, int to, int tag, Limit limit) = 0;
   // Without a rank from any. Returns the sender.
   virtual int receive(Span memory, std::optional<int> from, int tag, Limit limit) = 0;

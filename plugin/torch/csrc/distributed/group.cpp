@@ -5,6 +5,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
+#include "note.h"
 #include "registry.h"
 #include "runtime/stream.h"
 
@@ -174,8 +175,10 @@ int Group::run_engine(const Submitted& call) {
   const std::shared_ptr<Engine> engine = this->engine();
   if (!call.call.peer) {
     const std::lock_guard lock(mutex_);
-    running_.emplace(call.work, Started{call.number, std::chrono::steady_clock::now()});
+    running_.emplace(call.work,
+                     Started{call.number, std::chrono::steady_clock::now(), call.call.limit});
   }
+  if (!call.call.peer && options_.size > 1) compare(call, *engine);
   if (call.before) call.before->block(*call.stream);
   const bool copies =
       options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
@@ -184,6 +187,17 @@ int Group::run_engine(const Submitted& call) {
   call.call.run(running);
   staging.give_back();
   return running.source;
+}
+
+void Group::compare(const Submitted& call, Engine& engine) const {
+  const std::string own =
+      std::to_string(call.number) + ", " + c10d::opTypeToString(call.call.op) + call.call.form;
+  const int size = options_.size, next = (options_.rank + 1) % size,
+            previous = (options_.rank + size - 1) % size;
+  Note sent(own), received;
+  engine.exchange_notes(sent.span(), next, received.span(), previous, call.call.limit);
+  TORCH_CHECK(sent == received, "ranks call different collectives (mismatch): rank ", previous,
+              " calls ", received.text(), ", this rank ", sent.text());
 }
 
 std::string Group::failed(const Submitted& call, const std::string& reason) {
@@ -206,16 +220,21 @@ std::string Group::failed(const Submitted& call, const std::string& reason) {
 }
 
 void Group::look_around() {
-  constexpr std::chrono::seconds kLong{1};
+  constexpr std::chrono::seconds kLong{1}, kGrace{5};  // in which the engine's own error comes
   if (is_forked()) return;
   std::vector<uint64_t> numbers;
   std::string own;
+  std::optional<std::string> late;
   {
     const std::lock_guard lock(mutex_);
     if (unfinished_.empty()) return;
     own = failure_;
     for (auto& [work, started] : running_) {
-      if (started.is_told || std::chrono::steady_clock::now() - started.begin < kLong) continue;
+      const auto taken = std::chrono::steady_clock::now() - started.begin;
+      if (taken > started.limit + kGrace)
+        late = "collective " + std::to_string(started.number) + " has not ended within " +
+               std::to_string(started.limit.count()) + " ms";
+      if (started.is_told || taken < kLong) continue;
       started.is_told = true;
       numbers.push_back(started.number);
     }
@@ -225,6 +244,8 @@ void Group::look_around() {
     abandon(own);
   else if (const auto failure = notices_.heard_failure())
     abandon("another rank says: " + *failure);
+  else if (late)
+    abandon(*late);
 }
 
 void Group::abandon(const std::string& why) {

@@ -33,6 +33,8 @@ struct Call {
   c10d::OpType op;
   std::vector<Use> uses{};
   std::vector<at::Tensor> results{};
+  // What all ranks must say alike of a collective, besides which one it is: see form_of().
+  std::string form{};
   Engine::Limit limit = kUnset;  // the group's
   std::function<void(Running&)> run{};
   struct Peer {
@@ -85,6 +87,7 @@ class Group : public std::enable_shared_from_this<Group> {
   struct Started {
     uint64_t number;
     std::chrono::steady_clock::time_point begin;
+    Engine::Limit limit;
     bool is_told = false;
   };
   enum Direction { kAll, kSend, kReceive };
@@ -98,6 +101,8 @@ class Group : public std::enable_shared_from_this<Group> {
   c10::Stream stream_of(c10::Device device, Direction direction);
   bool run(const Submitted& call);
   int run_engine(const Submitted& call);  // returns where a message came from
+  // Throws if the rank before this one calls something else.
+  void compare(const Submitted& call, Engine& engine) const;
   // Ends the group after a call has failed; returns the text of its error.
   std::string failed(const Submitted& call, const std::string& reason);
   std::string text_of(const Call& call, uint64_t number) const;

@@ -3,6 +3,14 @@
 
 namespace torch_ocl::distributed {
 
+std::string form_of(const TensorList& tensors, const std::string& more) {
+  std::string text = more;
+  for (const at::Tensor& tensor : tensors)
+    text += (&tensor == &tensors.front() ? " of " : ", ") + std::to_string(tensor.numel()) + " " +
+            c10::toString(tensor.scalar_type());
+  return text;
+}
+
 std::vector<Use> uses_of(const TensorList& read, const TensorList& written) {
   std::vector<Use> uses;
   for (const at::Tensor& tensor : read) uses.push_back({tensor, true, false});

@@ -1,10 +1,16 @@
 // Tensors and memory of a call as parts, one a rank.
 #pragma once
 
+#include <string>
+
 #include "checks.h"
 #include "staging.h"
 
 namespace torch_ocl::distributed {
+
+// What all ranks must say alike of a collective, as a text: numbers of elements with their type,
+// and `more`, which is the root or the reduction.
+std::string form_of(const TensorList& tensors, const std::string& more = {});
 
 std::vector<Use> uses_of(const TensorList& read, const TensorList& written);
 

@@ -69,6 +69,21 @@ double factor_of(const Op& op) {
 
 }  // namespace
 
+const char* name_of(const Op& op) {
+  switch (op.op_) {
+    case Op::SUM: return "SUM";
+    case Op::AVG: return "AVG";
+    case Op::PRODUCT: return "PRODUCT";
+    case Op::MIN: return "MIN";
+    case Op::MAX: return "MAX";
+    case Op::BAND: return "BAND";
+    case Op::BOR: return "BOR";
+    case Op::BXOR: return "BXOR";
+    case Op::PREMUL_SUM: return "PREMUL_SUM";
+    default: return "an unknown reduction";
+  }
+}
+
 Reduction::Reduction(const Op& op, at::ScalarType type, int rank, int size)
     : rank_(rank), size_(size) {
   const std::optional<Number> number = number_of(type);

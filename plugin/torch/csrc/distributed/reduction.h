@@ -7,6 +7,9 @@
 
 namespace torch_ocl::distributed {
 
+// As c10d writes it.
+const char* name_of(const c10d::ReduceOp& op);
+
 class Reduction {
  public:
   // Refuses types and operations that have no result, by name.

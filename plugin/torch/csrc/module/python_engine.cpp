@@ -72,6 +72,11 @@ class PythonEngine final : public Engine {
     call("alltoall",
          [&] { return py::make_tuple(views_of(received), views_of(sent), seconds(limit)); });
   }
+  void exchange_notes(Span sent, int to, Span received, int from, Limit limit) override {
+    call("exchange_notes", [&] {
+      return py::make_tuple(view_of(sent), to, view_of(received), from, seconds(limit));
+    });
+  }
   void send(Span memory, int to, int tag, Limit limit) override {
     call("send", [&] { return py::make_tuple(view_of(memory), to, tag, seconds(limit)); });
   }

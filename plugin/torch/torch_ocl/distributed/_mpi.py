@@ -1,9 +1,11 @@
 """MPI by mpi4py: the engine of ranks that ``mpirun`` or ``srun`` started, and ``mpi://``.
 
-mpi4py begins MPI when it is imported, and ends it with the process. Calls that wait ask for their
-end again and again (``MPI_Test``), so that they have a time limit and other threads can run. MPI
-cannot end a call that a rank never joins, nor itself while there is one: a process in which a call
-has failed ends all ranks (``MPI_Abort``) when it ends.
+mpi4py begins MPI when it is imported, and ends it with the process. What waits for other ranks asks
+for its end again and again (``MPI_Test``), so that it has a time limit and other threads can run.
+Sums and broadcasts block: they begin when notes have told that the ranks are there, and take a
+third of the time so (bench/history.md). MPI cannot end a call that a rank never joins, nor itself
+while there is one: a process in which a call has failed, or has not returned, ends all ranks
+(``MPI_Abort``) when it ends.
 """
 
 import atexit
@@ -13,7 +15,7 @@ import socket
 import sys
 import time
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -25,11 +27,10 @@ _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 _SPIN = 200e-6  # seconds, and for each byte:
 _SPIN_A_BYTE = 2e-9
 _LONGEST_NAP = 500e-6
-# Open MPI's sums that do not block take half the time in pieces of this size (bench/history.md).
-_PIECE = 1 << 20
-
+_NOTE_TAG = 1  # on the collectives' communicator, whose other messages have 0
 
 _has_failed = False
+_inside = 0  # calls that block, in all threads
 
 
 def is_launched() -> bool:
@@ -109,7 +110,7 @@ def rendezvous(url: str, timeout: timedelta | None = None, **_: Any) -> Iterator
 
 @atexit.register  # runs after the groups have ended, as their handler is registered later
 def _abort_after_failures() -> None:
-    if _has_failed and not mpi().Is_finalized():
+    if (_has_failed or _inside) and not mpi().Is_finalized():
         sys.stdout.flush()
         sys.stderr.flush()
         mpi().COMM_WORLD.Abort(1)
@@ -143,20 +144,17 @@ class MpiEngine:
         }
 
     def broadcast(self, memory: memoryview, root: int, limit: float) -> None:
-        self._end(self._all.Ibcast(self._bytes(memory), root), limit, len(memory))
+        self._block(lambda: self._all.Bcast(self._bytes(memory), root))
 
     def allreduce(self, memory: memoryview, number: str, how: str, limit: float) -> None:
-        until = time.monotonic() + limit
-        for begin in range(0, len(memory), _PIECE):
-            piece = memory[begin : begin + _PIECE]
-            numbers = [piece, self._types[number]]
-            request = self._all.Iallreduce(self._mpi.IN_PLACE, numbers, self._operations[how])
-            self._end(request, until - time.monotonic(), len(piece))
+        numbers = [memory, self._types[number]]
+        operation = self._operations[how]
+        self._block(lambda: self._all.Allreduce(self._mpi.IN_PLACE, numbers, operation))
 
     def reduce(self, memory: memoryview, number: str, how: str, root: int, limit: float) -> None:
         numbers = [memory, self._types[number]]
         ends = (self._mpi.IN_PLACE, numbers) if self._rank == root else (numbers, None)
-        self._end(self._all.Ireduce(*ends, self._operations[how], root), limit, len(memory))
+        self._block(lambda: self._all.Reduce(*ends, self._operations[how], root))
 
     def allgather(self, all_: Sequence[memoryview], own: memoryview, limit: float) -> None:
         self._exchange([own] * self._size, all_, limit)
@@ -172,6 +170,14 @@ class MpiEngine:
     ) -> None:
         self._exchange(sent, received, limit)
 
+    def exchange_notes(
+        self, sent: memoryview, to: int, received: memoryview, sender: int, limit: float
+    ) -> None:
+        coming = self._all.Irecv(self._bytes(received), sender, _NOTE_TAG)
+        going = self._all.Isend(self._bytes(sent), to, _NOTE_TAG)
+        self._end(going, limit, len(sent))
+        self._end(coming, limit, len(received))
+
     def send(self, memory: memoryview, to: int, tag: int, limit: float) -> None:
         self._end(self._messages.Isend(self._bytes(memory), to, tag), limit, len(memory))
 
@@ -180,11 +186,7 @@ class MpiEngine:
         source = self._mpi.ANY_SOURCE if sender is None else sender
         request = self._messages.Irecv(self._bytes(memory), source, tag)
         self._end(request, limit, len(memory), status)
-        if status.Get_count(self._mpi.BYTE) != len(memory):
-            raise RuntimeError(
-                f"rank {status.Get_source()} sent {status.Get_count(self._mpi.BYTE)} bytes, "
-                f"{len(memory)} were expected"
-            )
+        self._check_size(status.Get_source(), status, memory)
         return status.Get_source()
 
     def barrier(self, limit: float) -> None:
@@ -214,6 +216,19 @@ class MpiEngine:
         for rank in range(1, self._size):
             self._end(self._messages.Isend(self._bytes(nothing), rank, tag), limit)
 
+    def _block(self, call: Callable[[], None]) -> None:
+        """A call without a time limit of its own: where it does not return, its group gives it up
+        (csrc/distributed/group.cpp), and this process ends by MPI_Abort."""
+        global _has_failed, _inside
+        _inside += 1
+        try:
+            call()  # without the GIL
+        except Exception:
+            _has_failed = True
+            raise
+        finally:
+            _inside -= 1
+
     def _only(self, root: int, own: memoryview) -> list[memoryview | None]:
         return [own if rank == root else None for rank in range(self._size)]
 
@@ -227,17 +242,26 @@ class MpiEngine:
         limit: float,
     ) -> None:
         """What MPI has for parts that lie apart: messages. ``sent[k]`` goes to rank k."""
-        requests = [
-            self._all.Irecv(self._bytes(received[rank]), rank) for rank in self._others(received)
+        coming = [
+            (rank, self._all.Irecv(self._bytes(received[rank]), rank))
+            for rank in self._others(received)
         ]
-        requests += [self._all.Isend(self._bytes(sent[rank]), rank) for rank in self._others(sent)]
+        going = [self._all.Isend(self._bytes(sent[rank]), rank) for rank in self._others(sent)]
         own, other = (x[self._rank] if x else None for x in (sent, received))
         if own is not None and other is not None and len(own):
             other[:] = own  # the same memory, or apart
         until = time.monotonic() + limit
         size = sum(len(part) for part in (*sent, *received) if part is not None)
-        for request in requests:
+        for rank, request in coming:
+            status = self._mpi.Status()
+            self._end(request, until - time.monotonic(), size, status)
+            self._check_size(rank, status, received[rank])
+        for request in going:
             self._end(request, until - time.monotonic(), size)
+
+    def _check_size(self, sender: int, status: Any, memory: Any) -> None:
+        if (sent := status.Get_count(self._mpi.BYTE)) != len(memory):
+            raise RuntimeError(f"rank {sender} sent {sent} bytes, {len(memory)} were expected")
 
     def _others(self, parts: Sequence[memoryview | None]) -> Iterator[int]:
         """Ranks after this one first, so that not all send to the same one."""
