@@ -599,6 +599,16 @@ class Programs(unittest.TestCase):
         if "\nocl:1 " in text:
             self.assertRegex(text, r"ocl:1 to ocl:0 +[0-9.]+ +[0-9.]+ of the slower side")
 
+    def test_scale_out(self) -> None:
+        few = ("--seconds", "0.01", "--sides", "ocl-gloo")
+        loopback = {"GLOO_SOCKET_IFNAME": "lo"}
+        one = ("--sizes", "64", "--only", "all_gather")
+        text = self.run_program("scale_out.py", "collectives", *one, *few, **loopback)
+        self.assertRegex(text, r"(?m)^all_gather +ocl-gloo +[0-9.]+ \([0-9]+\)$")
+        name = "resnet18 float32, small, DDP"
+        text = self.run_program("scale_out.py", "training", "--only", name, *few, **loopback)
+        self.assertRegex(text, rf"(?m)^{name} +ocl-gloo( +[0-9.]+){{6}}$")
+
     def test_vision(self) -> None:
         apart = pathlib.Path(sys.prefix) / "torchvision"  # where ./run test installs it
         if not apart.is_dir() and importlib.util.find_spec("torchvision") is None:
