@@ -110,7 +110,10 @@ void run_doubled(const OpCall& call, const Problem& p) {
   const int64_t planes = g.batch * g.groups * g.big_channels;
   const int64_t per_item = divide_up(planes, 4 * work_items(call));
   Defines d;
-  d.type(define::TYPE, p.dtype).set(define::WINDOW, g.window[2]).set(define::ODD, g.padding[2] & 1);
+  d.type(define::TYPE, p.dtype)
+      .set(define::WINDOW, g.window[2])
+      .set(define::ODD, g.padding[2] & 1)
+      .set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::grouped_data::grouped_data, d,
               {.y = memory_of_big(p),
                .x = map,
@@ -121,7 +124,6 @@ void run_doubled(const OpCall& call, const Problem& p) {
                .x_image = map.image,
                .x_channel = map.channel,
                .x_row = map.row,
-               .add_bias = p.bias.has_value(),
                .per_item = per_item})
       .run({divide_up(planes, per_item), 1, 1}, {1, 1, 1});
 }
@@ -153,13 +155,11 @@ void run(const OpCall& call, const Problem& p) {
   q.w_input = forward ? w[1] : w[0];
   q.w_y = w[3] * y.weight_step;
   q.w_x = w[4] * x.weight_step;
-  q.add_bias = p.bias.has_value();
   q.bias = g.bias_stride;
-  q.bias_group = q.outputs * g.bias_stride;
   const int64_t planes = g.batch * g.groups;
   q.per_item = divide_up(planes, 4 * work_items(call));
   Defines d = defines(p, q);
-  d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1);
+  d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1).set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::grouped::conv_grouped, d,
               {.y = forward ? memory_of_small(p) : memory_of_big(p),
                .x = map,

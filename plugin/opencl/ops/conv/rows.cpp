@@ -138,7 +138,6 @@ ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap
   find_runs(q);
   q.add_bias = p.bias.has_value();
   q.bias = g.bias_stride;
-  q.bias_group = q.outputs * g.bias_stride;
   q.images = g.batch;
   return q;
 }
