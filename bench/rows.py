@@ -70,6 +70,17 @@ class Result:
     index: int
 
 
+def bound(a: Any, known: dict[int, Any], earlier: list, dtype: Callable[[str], Any]) -> Any:
+    """A row's argument as a contestant has it: tensors by their ids, results of `before`, types."""
+    if isinstance(a, Tensor):
+        return known[id(a)]
+    if isinstance(a, Result):
+        return earlier[a.index]
+    if isinstance(a, Dtype):
+        return dtype(a.name)
+    return [bound(x, known, earlier, dtype) for x in a] if isinstance(a, list) else a
+
+
 @dataclasses.dataclass
 class Row:
     """`check` lists the results that are compared. `before` runs once, to make arguments (a forward

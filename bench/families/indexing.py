@@ -133,23 +133,17 @@ def rows(scale: Scale) -> list[Row]:
             [Tensor((4, 256, 56, 56))],
             **common,
         ),
-        Row(
-            "indexing",
-            "sort 1Mi",
-            "sort.values_stable",
-            [vector, True, 0, False],
-            [Tensor(vector.shape), Tensor(vector.shape, "int64")],
-            check=(0, 1),
-            **common,
-        ),
-        Row(
-            "indexing",
-            "sort 1024x4096 rows",
-            "sort.values_stable",
-            [wide, True, 1, False],
-            [Tensor(wide.shape), Tensor(wide.shape, "int64")],
-            check=(0, 1),
-            **common,
+        *(
+            Row(
+                "indexing",
+                f"sort {size}",
+                "sort.values_stable",
+                [x, True, dim, False],
+                [Tensor(x.shape), Tensor(x.shape, "int64")],
+                check=(0, 1),
+                **common,
+            )
+            for size, x, dim in (("1Mi", vector, 0), ("1024x4096 rows", wide, 1))
         ),
         Row(
             "indexing",

@@ -32,6 +32,24 @@ def softmax(r: int, n: int, dtype: str = "float32", log: bool = False) -> list[R
     return [forward, backward]
 
 
+def _backward(forward: Row, name: str, op: str, args: list, outs: list[Tensor]) -> Row:
+    """The three gradients of a normalisation."""
+    x = forward.args[0]
+    return Row(
+        "rows",
+        name,
+        op,
+        args,
+        outs,
+        before=forward,
+        check=(0, 1, 2),
+        flops=14 * x.count,
+        bytes=3.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4 if x.dtype == "float32" else -1.0,
+    )
+
+
 def layer(r: int, n: int, dtype: str = "float32") -> list[Row]:
     x, g, b = Tensor((r, n), dtype), Tensor((n,), dtype), Tensor((n,), dtype)
     moments = [Tensor((r, 1)), Tensor((r, 1))]
@@ -45,18 +63,12 @@ def layer(r: int, n: int, dtype: str = "float32") -> list[Row]:
         group="rows",
         bytes=2.0 * x.bytes,
     )
-    backward = Row(
-        "rows",
+    backward = _backward(
+        forward,
         f"layer norm backward {r}x{n} {dtype}",
         "native_layer_norm_backward.out",
         [Tensor((r, n), dtype), x, [n], Result(1), Result(2), g, b, [True] * 3],
         [Tensor((r, n), dtype), Tensor((n,), dtype), Tensor((n,), dtype)],
-        before=forward,
-        check=(0, 1, 2),
-        flops=14 * x.count,
-        bytes=3.0 * x.bytes,
-        group="rows",
-        tolerance=1e-4 if dtype == "float32" else -1.0,
     )
     return [forward, backward]
 
@@ -80,18 +92,12 @@ def batch(shape: tuple[int, ...], training: bool) -> list[Row]:
     )
     if not training:
         return [forward]
-    backward = Row(
-        "rows",
+    backward = _backward(
+        forward,
         f"batch norm backward {label}",
         "native_batch_norm_backward.out",
         [Tensor(shape), x, g, mean, variance, Result(1), Result(2), True, 1e-5, [True] * 3],
         [Tensor(shape), Tensor((c,)), Tensor((c,))],
-        before=forward,
-        check=(0, 1, 2),
-        flops=14 * x.count,
-        bytes=3.0 * x.bytes,
-        group="rows",
-        tolerance=1e-4,
     )
     return [forward, backward]
 
@@ -111,18 +117,12 @@ def group(n: int, c: int, size: int, groups: int) -> list[Row]:
         group="rows",
         tolerance=1e-4,
     )
-    backward = Row(
-        "rows",
+    backward = _backward(
+        forward,
         f"group norm backward {label}",
         "native_group_norm_backward.out",
         [Tensor(x.shape), x, Result(1), Result(2), g, n, c, area, groups, [True] * 3],
         [Tensor(x.shape), Tensor((c,)), Tensor((c,))],
-        before=forward,
-        check=(0, 1, 2),
-        flops=14 * x.count,
-        bytes=3.0 * x.bytes,
-        group="rows",
-        tolerance=1e-4,
     )
     return [forward, backward]
 

@@ -12,7 +12,7 @@ import data
 import limits
 import numpy as np
 from measure import Timer, sets_for
-from rows import Dtype, Result, Row, Tensor
+from rows import Row, Tensor, bound
 from tensor_backend import DeviceTensor, Plugin
 from tensor_backend import Dtype as DtypeArgument
 
@@ -119,17 +119,9 @@ class PluginSide:
         return self._bind(row, known, earlier)
 
     def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]) -> Any:
-        def bound(a: Any) -> Any:
-            if isinstance(a, Tensor):
-                return known[id(a)]
-            if isinstance(a, Result):
-                return earlier[a.index]
-            if isinstance(a, Dtype):
-                return DtypeArgument(a.name)
-            return [bound(x) for x in a] if isinstance(a, list) else a
-
         outs = self._outputs(row)
-        return self.plugin.prepare(row.op, [bound(a) for a in row.args], outs), outs
+        args = bound(row.args, known, earlier, DtypeArgument)
+        return self.plugin.prepare(row.op, args, outs), outs
 
     def _outputs(self, row: Row) -> list[DeviceTensor]:
         outs = [self._empty(t) for t in row.outs]

@@ -11,7 +11,7 @@ import data
 import numpy as np
 import torch
 from measure import Timer, sets_for
-from rows import Dtype, Result, Row, Tensor
+from rows import Row, Tensor, bound
 
 
 class TorchSide:
@@ -161,22 +161,14 @@ class TorchSide:
     def _bind(self, row: Row, known: dict[int, torch.Tensor], earlier: list[torch.Tensor]) -> Any:
         op, inputs, outs = _operator(row.op)
 
-        def bound(a: Any) -> Any:
-            if isinstance(a, Tensor):
-                return known[id(a)]
-            if isinstance(a, Result):
-                return earlier[a.index]
-            if isinstance(a, Dtype):
-                return getattr(torch, a.name)
-            return [bound(x) for x in a] if isinstance(a, list) else a
-
+        args = bound(row.args, known, earlier, lambda name: getattr(torch, name))
         named: dict[str, Any] = {}
         positional: list[Any] = []
-        for argument, a in zip(inputs, row.args, strict=True):
+        for argument, a in zip(inputs, args, strict=True):
             if argument.kwarg_only:
-                named[argument.name] = bound(a)
+                named[argument.name] = a
             else:
-                positional.append(bound(a))
+                positional.append(a)
         results = (
             [
                 torch.empty(t.shape, dtype=getattr(torch, t.dtype), device=self.device)

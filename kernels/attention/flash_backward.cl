@@ -113,7 +113,7 @@ ONE_ITEM __kernel void flash_backward(
           float16 products = (float16)(0);
           long c = 0;
           for (; c + 16 <= p.width; c += 16) products = fma(vload16(0, g + c), vload16(0, o + c), products);
-          float delta = sum_of(products);
+          float delta = sum_of_lanes(products);
           ROLLED for (; c < p.width; ++c) delta += g[c] * o[c];
 #if MASK
           mask_scores(s + r * PITCH, AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p.scores, place),

@@ -1,5 +1,5 @@
 // Transpose of a depthwise convolution (one big channel in a group) for GPUs, read directly from the map.
-// Defines: as depthwise.h; HAS_BIAS; PHASE ((padding - WINDOW + 1) modulo STRIDE).
+// Defines: as depthwise.h; ADD_SELF (1: there is a bias); PHASE ((padding - WINDOW + 1) modulo STRIDE).
 #include "depthwise.h"
 
 #if WINDOW
@@ -14,7 +14,9 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
   const Strip at = strip_of(get_global_id(0), p.in[2], p.in[1], p.groups);
   if (at.n >= p.batch) return;
   item_t sum[ROWS];
-  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride, p.bias_stride);
+  UNROLL for (int t = 0; t < ROWS; ++t) sum[t] = (item_t)(0);
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
+  const item_t self = self_of_strip(at, end);
   for (int m = 0; m < (int)p.small_channels; ++m) {
     const int channel = at.channel * (int)p.small_channels + m;
     __global const T *small =
@@ -67,7 +69,7 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
       }
 #endif
   }
-  store(sum,
+  store_strip(sum, self, end,
         AT(TYPE, big_base, big_offset) + at.n * p.big_strides[0] + at.channel * p.big_strides[1] +
             at.y * p.big_strides[3] + at.x * p.big_strides[4],
         p.in[1] - at.y, p.big_strides[3]);

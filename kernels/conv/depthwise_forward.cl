@@ -1,5 +1,5 @@
 // Depthwise convolution (one big channel in a group) for GPUs, forward, read directly from the map.
-// Defines: as depthwise.h; HAS_BIAS.
+// Defines: as depthwise.h; ADD_SELF (1: there is a bias).
 #include "depthwise.h"
 
 // small = big convolved with weight (+ bias).
@@ -12,7 +12,9 @@ __kernel void depthwise_forward(__global const void *big_base, ulong big_offset,
                           at.channel / (int)p.small_channels * p.big_strides[1];
   __global const T *weight = AT_CONST(TYPE, weight_base, weight_offset) + at.channel * p.weight_strides[0];
   item_t sum[ROWS];
-  begin(sum, bias_base, bias_offset, at.channel * p.bias_stride, p.bias_stride);
+  UNROLL for (int t = 0; t < ROWS; ++t) sum[t] = (item_t)(0);
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, p.bias_stride);
+  const item_t self = self_of_strip(at, end);
 #if WINDOW
   item_t w[WINDOW][WINDOW];
   UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int kx = 0; kx < WINDOW; ++kx)
@@ -42,7 +44,7 @@ __kernel void depthwise_forward(__global const void *big_base, ulong big_offset,
       }
     }
 #endif
-  store(sum,
+  store_strip(sum, self, end,
         AT(TYPE, small_base, small_offset) + at.n * p.small_strides[0] + at.channel * p.small_strides[1] +
             at.y * p.small_strides[3] + at.x * p.small_strides[4],
         p.out[1] - at.y, p.small_strides[3]);

@@ -7,6 +7,9 @@
 // has that value. Defines: TYPE (of y, weights and bias).
 #define PACKED __local
 #include "conv_weights.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
+END_OF_VECTORS(float16)
 
 #define SEGMENT 7
 
@@ -101,11 +104,9 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
   const long s0 = run * p.per_item * 2, s1 = min((long)p.segments, s0 + p.per_item * 2);
   __global const STYPE(TYPE) *w = AT_CONST(TYPE, w_base, w_offset) + p.w_start + g * p.w_group;
   __global STYPE(TYPE) *y = AT(TYPE, y_base, y_offset) + p.y_start + g * p.y_group + n0 * p.y_channel;
-  float bias[32];
-  for (int i = 0; i < 32; ++i)
-    bias[i] = p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset),
-                                g * p.bias_group + min(n0 + i, p.outputs - 1) * p.bias)
-                         : 0.0f;
+  const Epilogue end = epilogue_of_bias(p.add_bias != 0, bias_base, bias_offset, p.bias);
+  float self[32];
+  for (int i = 0; i < 32; ++i) self[i] = self_at(g * p.outputs + min(n0 + i, p.outputs - 1), 0, end);
   long c0 = 0, c1;
   do {
     c1 = min((long)p.inputs, c0 + p.inputs_per_chunk);
@@ -117,7 +118,7 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
       const Segment a = segment(s, p), b = segment(min(s + 1, p.segments - 1), p);
       float16 sum[2][2][SEGMENT];  // [vector of channels][segment][position]
       if (c0 == 0) {
-        EACH_SUM(sum[v][h][i] = vload16(v, bias))
+        EACH_SUM(sum[v][h][i] = (float16)(0))
       } else {
         EACH_SUM(sum[v][h][i] = wait[(2 * v + h) * SEGMENT + i])
       }
@@ -133,6 +134,8 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
       ROLLED for (int k = 0; k < (s + 1 < s1 ? 4 : 2); ++k) {
         const Segment at = k < 2 ? a : b;
         const long v = 16 * (k & 1);
+        UNROLL for (int i = 0; i < SEGMENT; ++i)
+          done[k][i] = ended_float16(done[k][i], vload16(k & 1, self), end);
         store_segment(done[k],
                       y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col + v * p.y_channel,
                       p.y_channel, p.y_col, p.outputs - n0 - v, min((long)SEGMENT, p.width - at.col));

@@ -1,8 +1,11 @@
 // Depthwise convolution of channels_last maps for CPU drivers: 16 neighbouring channels are a vector, and
 // maps are read in place. What lies outside of the map is left out. Defines: TYPE; BACK (1: the big map is
-// written, from the small one); TAPS_X (weight_channels: the window's width).
+// written, from the small one); ADD_SELF (conv_channels; 1: there is a bias); TAPS_X (weight_channels: the
+// window's width).
 #include "conv_params.h"
-#include "types.h"
+#define SELF_TYPE f32
+#include "epilogue.h"
+END_OF_VECTORS(float16)
 
 #define MOST_TAPS 64
 #define CHANNELS 16
@@ -29,13 +32,14 @@ INLINE long place(long i, long tap, int d, const ConvParams p) {
 #define SIZE p.out
 #endif
 
-// A work-item takes rows. weights: float, [tap][channel], then the bias of each channel.
+// A work-item takes rows. weights: float, [tap][channel]; bias: float, of neighbouring channels.
 ONE_ITEM __kernel void conv_channels(__global void *to_base, ulong to_offset, __global const void *from_base,
                                      ulong from_offset, __global const void *weights_base,
-                                     ulong weights_offset, const ConvParams p, const long rows) {
+                                     ulong weights_offset, __global const void *bias_base, ulong bias_offset,
+                                     const ConvParams p, const long rows) {
   __global const float *weights = AT_CONST(f32, weights_base, weights_offset);
   const long r0 = get_global_id(0) * rows, r1 = min(p.batch * SIZE[1], r0 + rows), channels = p.groups;
-  __global const float *bias = weights + p.window[1] * p.window[2] * channels;
+  const Epilogue end = epilogue_of_bias(ADD_SELF, bias_base, bias_offset, 1);
   for (long r = r0; r < r1; ++r) {
     const long n = r / SIZE[1], y = r - n * SIZE[1];
     __global const STYPE(TYPE) *from = AT_CONST(TYPE, from_base, from_offset) + n * READ(strides)[0];
@@ -56,10 +60,11 @@ ONE_ITEM __kernel void conv_channels(__global void *to_base, ulong to_offset, __
       }
       for (long c = 0; c < channels; c += CHANNELS) {
         const long at = min(c, channels - CHANNELS);  // the last vector may overlap the one before it
-        float16 sum = vload16(0, bias + at);
+        float16 sum = (float16)(0);
         for (int k = 0; k < count; ++k)
           sum = fma(LOAD16(TYPE, from, offset[k] + at), vload16(0, weights + weight[k] + at), sum);
-        STORE16(TYPE, to, at, sum);
+        const float16 self = ADD_SELF ? vload16(0, end.self + at) : (float16)(0);
+        STORE16(TYPE, to, at, ended_float16(sum, self, end));
       }
     }
   }

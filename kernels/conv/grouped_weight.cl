@@ -3,6 +3,7 @@
 // STRIDE (row_vectors.h), TAPS (3: a window of 3 x 3 in one pass; 5: of 5 x 5, a pass for each row; 0: a pass
 // for each tap).
 #include "conv_rows_params.h"
+#include "vector_lanes.h"
 #include "row_vectors.h"
 
 #if TAPS == 3
@@ -18,13 +19,6 @@
 #define TAP_Y(t) ((t0 + t) / p.taps_x)
 #define TAP_X(t) ((t0 + t) % p.taps_x)
 #endif
-
-INLINE float horizontal_sum(float16 v) {
-  const float8 a = v.lo + v.hi;
-  const float4 b = a.lo + a.hi;
-  const float2 c = b.lo + b.hi;
-  return c.x + c.y;
-}
 
 ONE_ITEM __kernel void grouped_weight(__global void *w_base, ulong w_offset, __global const void *x_base,
                                       ulong x_offset, __global const void *y_base, ulong y_offset,
@@ -64,7 +58,7 @@ ONE_ITEM __kernel void grouped_weight(__global void *w_base, ulong w_offset, __g
           }
         }
       UNROLL for (int t = 0; t < PASS; ++t)
-        STORE(TYPE, w, TAP_Y(t) * p.w_y + TAP_X(t) * p.w_x, horizontal_sum(sum[t]));
+        STORE(TYPE, w, TAP_Y(t) * p.w_y + TAP_X(t) * p.w_x, sum_of_lanes(sum[t]));
     }
   }
 }

@@ -14,23 +14,12 @@
 #include "epilogue.h"
 #define VEC 4
 #include "element_vectors.h"
-#define TN 8
-#include "register_tile.h"
+#include "implicit.h"
 
-#define BN 128
 #define ITEMS ((BM / TM) * (BN / TN))
-#define WX (BN / (LX * TN))
 #define LA (BM * BK / 4 / ITEMS)  // vectors of four weights that an item loads
 #define A_STEP (ITEMS / (BM / 4))
 #define LB (BK * BN / ITEMS)  // channels of its pixel
-#if PIECES
-#define RESULT f32
-#else
-#define RESULT TYPE
-#endif
-typedef CAT(raw1_, TYPE) raw;
-typedef CAT(raw4_, TYPE) raw4;
-#define AT_RAW(base, offset) ((__global const raw *)((__global const char *)(base) + (offset)))
 
 // What a work-item brings to local memory: of each step, weights of four channels of the target in LA lines,
 // and of one pixel's source the channels own .. own + LB - 1.

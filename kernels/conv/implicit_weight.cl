@@ -7,23 +7,11 @@
 // multiples of BK, and vectors of four pixels may be loaded); PIECES (1: a group sums a piece of the pixels,
 // in float).
 #include "conv_implicit_weight_params.h"
-#include "types.h"
-#define TN 8
-#include "register_tile.h"
+#include "implicit.h"
 
-#define BN 128
-#define WX (BN / (LX * TN))
 #define LA (BM * BK / 4 / BN)  // vectors of four numbers of the small map that an item loads
 #define LB (BK / 4)            // of the big map
 #define LOADED (CHANNELS_LAST ? 4 : 1)  // channels
-#if PIECES
-#define RESULT f32
-#else
-#define RESULT TYPE
-#endif
-typedef CAT(raw1_, TYPE) raw;
-typedef CAT(raw4_, TYPE) raw4;
-#define AT_RAW(base, offset) ((__global const raw *)((__global const char *)(base) + (offset)))
 
 // What a work-item brings to local memory: of each step, which is BK pixels of a row, LA vectors of the small
 // map, and of the big one LB of them or all pixels of one (channel, tap).

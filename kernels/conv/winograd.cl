@@ -5,6 +5,9 @@
 #define NUMBER float16
 #define PACKED SCRATCH
 #include "conv_weights.h"
+#define SELF_TYPE TYPE
+#include "epilogue.h"
+END_OF_VECTORS(float16)
 #include "winograd.h"
 
 #define POINTS 36
@@ -192,13 +195,13 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
       else sum_half(to, u + i * p.inputs, v, p.inputs);
     }
   __global STYPE(TYPE) *y = AT(TYPE, y_base, y_offset) + p.y_start + n0 * p.y_channel;
+  const Epilogue end = epilogue_of_bias(p.add_bias != 0, bias_base, bias_offset, p.bias);
   float16 finite = (float16)(0.0f);
   for (int half_block = 0; half_block < halves; ++half_block) {
     const Outputs to = outputs_of(p.first_tile + (block * 2 + half_block) * LANES, p);
     for (int o = 0; o < channels; ++o) {
       SCRATCH const float16 *from = m + o * POINTS * 2 + half_block;
-      const float bias =
-          p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), (n0 + o) * p.bias) : 0.0f;
+      const float16 self = (float16)(self_at(n0 + o, 0, end));
       float16 h[6][4];
       ROLLED for (int j = 0; j < 6; ++j)
         sums_of_four(h[j], from[2 * j], from[12 + 2 * j], from[24 + 2 * j], from[36 + 2 * j],
@@ -208,7 +211,7 @@ ONE_ITEM __kernel void multiply(__global void *y_base, ulong y_offset, __global 
         sums_of_four(r, h[0][i], h[1][i], h[2][i], h[3][i], h[4][i], h[5][i]);
         UNROLL for (int j = 0; j < 4; ++j) {
           finite = fma(r[j], (float16)(0.0f), finite);
-          r[j] += (float16)(bias);
+          r[j] = ended_float16(r[j], self, end);
         }
         store_tiles(r, y + o * p.y_channel, &to, i, p);
       }

@@ -9,6 +9,9 @@
 #define OCLTENSOR_DEPTHWISE_H
 #include "accumulator.h"
 #include "conv_params.h"
+#define RESULT TYPE
+#define SELF_TYPE TYPE
+#include "epilogue.h"
 #define T STYPE(TYPE)
 
 // What a work-item has at a position: an element, or those of two channels or of two columns. `step`: from
@@ -116,18 +119,19 @@ INLINE int place_window(const Strip at, const ConvParams p, int column[PLACES], 
 }
 #endif
 
-// For forward and data: the initial values of a strip's sums, and storing them. Defines: HAS_BIAS.
-INLINE void begin(item_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at, long step) {
-#if HAS_BIAS
-  const item_t first = LOAD_APART(AT_CONST(TYPE, bias_base, bias_offset), at, step);
+// For forward and data: what the end adds to a strip's sums, to be loaded before they are summed, and storing
+// the results.
+INLINE item_t self_of_strip(const Strip at, const Epilogue end) {
+#if PAIRED || COLUMNS == 2
+  return (item_t)(self_at(at.channel, 0, end), self_at(at.channel + PAIRED, 0, end));
 #else
-  const item_t first = (item_t)(0);
+  return self_at(at.channel, 0, end);
 #endif
-  UNROLL for (int t = 0; t < ROWS; ++t) sum[t] = first;
 }
-
-INLINE void store(const item_t sum[ROWS], __global T *out, long left, long row) {
+END_OF_VECTORS(item_t)
+INLINE void store_strip(const item_t sum[ROWS], item_t self, const Epilogue end, __global T *out, long left,
+                        long row) {
   UNROLL for (int t = 0; t < ROWS; ++t)
-    if (t < left) store_item(out, t * row, sum[t]);
+    if (t < left) store_item(out, t * row, ended_item_t(sum[t], self, end));
 }
 #endif

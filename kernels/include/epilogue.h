@@ -79,19 +79,28 @@ INLINE Epilogue epilogue_of_bias(bool adds_bias, __global const void *bias_base,
   return e;
 }
 
+// Element (m, n) of self, 0 if none is added: of kernels that load it before they have the sum.
+INLINE END_T self_at(long m, long n, const Epilogue e) {
+  return e.adds_self ? TO_END(LOAD(SELF_TYPE, e.self, m * e.self_row + n * e.self_column)) : (END_T)(0);
+}
+
 // Result (m, n); row and column exist.
 INLINE END_T ended(END_T sum, long m, long n, const Epilogue e) {
   END_T v = sum * e.alpha;
 #ifdef SCALE_TYPE
   v *= TO_END(LOAD(SCALE_TYPE, e.scales, m * e.scale_row + n * e.scale_column));
 #endif
-  if (e.adds_self)
-    v = END_ADD(e.beta, TO_END(LOAD(SELF_TYPE, e.self, m * e.self_row + n * e.self_column)), v);
+  if (e.adds_self) v = END_ADD(e.beta, self_at(m, n, e), v);
   return END_FORMULA(v);
 }
 
-// The steps of an end, for kernels that keep sums in vectors of floats and load the rest so.
+// The steps of an end, for kernels that keep sums in vectors of floats and load the rest so; and an end that
+// has neither scales nor a formula, as those of convolutions.
 #define END_OF_VECTORS(T)                                                                               \
   INLINE T CAT(scaled_, T)(T sum, const Epilogue e) { return sum * (T)(e.alpha); }                      \
-  INLINE T CAT(with_self_, T)(T v, T self, const Epilogue e) { return fma((T)(e.beta), self, v); }
+  INLINE T CAT(with_self_, T)(T v, T self, const Epilogue e) { return fma((T)(e.beta), self, v); }      \
+  INLINE T CAT(ended_, T)(T sum, T self, const Epilogue e) {                                            \
+    const T v = CAT(scaled_, T)(sum, e);                                                                \
+    return e.adds_self ? CAT(with_self_, T)(v, self, e) : v;                                            \
+  }
 #endif

@@ -3,6 +3,7 @@
 // calls that take arrays of float16. Needs MASK and DROPOUT; sums are float.
 #ifndef OCLTENSOR_FLASH_H
 #define OCLTENSOR_FLASH_H
+#include "vector_lanes.h"
 #include "types.h"
 #define COMPUTE f32
 typedef float T;
@@ -21,33 +22,17 @@ INLINE long place_in(const FlashTensor t, long batch, long head, long row) {
 }
 INLINE long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
-INLINE float sum_of(float16 v) {
-  const float8 a = v.lo + v.hi;
-  const float4 b = a.lo + a.hi;
-  const float2 c = b.lo + b.hi;
-  return c.x + c.y;
-}
 // Combines the lanes of 8 vectors, all at once: lane i of the result is the combination of r[i]'s lanes.
-#define HALVES_LOW(a, b) \
-  (float16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
-#define HALVES_HIGH(a, b) \
-  (float16)(a.s8, a.s9, a.sa, a.sb, a.sc, a.sd, a.se, a.sf, b.s8, b.s9, b.sa, b.sb, b.sc, b.sd, b.se, b.sf)
-#define QUARTERS_LOW(a, b) \
-  (float16)(a.s0, a.s1, a.s2, a.s3, a.s8, a.s9, a.sa, a.sb, b.s0, b.s1, b.s2, b.s3, b.s8, b.s9, b.sa, b.sb)
-#define QUARTERS_HIGH(a, b) \
-  (float16)(a.s4, a.s5, a.s6, a.s7, a.sc, a.sd, a.se, a.sf, b.s4, b.s5, b.s6, b.s7, b.sc, b.sd, b.se, b.sf)
-#define PAIRS_LOW(a, b) \
-  (float16)(a.s0, a.s1, a.s4, a.s5, a.s8, a.s9, a.sc, a.sd, b.s0, b.s1, b.s4, b.s5, b.s8, b.s9, b.sc, b.sd)
-#define PAIRS_HIGH(a, b) \
-  (float16)(a.s2, a.s3, a.s6, a.s7, a.sa, a.sb, a.se, a.sf, b.s2, b.s3, b.s6, b.s7, b.sa, b.sb, b.se, b.sf)
 #define MEET_8(name, MEET)                                                                              \
   INLINE float8 name(const float16 *r) {                                                                \
     float16 a[4], b[2];                                                                                 \
     UNROLL for (int i = 0; i < 4; ++i)                                                                  \
-      a[i] = MEET(HALVES_LOW(r[2 * i], r[2 * i + 1]), HALVES_HIGH(r[2 * i], r[2 * i + 1]));             \
+      a[i] = MEET(HALVES_LOW(float16, r[2 * i], r[2 * i + 1]),                                          \
+                  HALVES_HIGH(float16, r[2 * i], r[2 * i + 1]));                                        \
     UNROLL for (int i = 0; i < 2; ++i)                                                                  \
-      b[i] = MEET(QUARTERS_LOW(a[2 * i], a[2 * i + 1]), QUARTERS_HIGH(a[2 * i], a[2 * i + 1]));         \
-    const float16 c = MEET(PAIRS_LOW(b[0], b[1]), PAIRS_HIGH(b[0], b[1]));                              \
+      b[i] = MEET(QUARTERS_LOW(float16, a[2 * i], a[2 * i + 1]),                                        \
+                  QUARTERS_HIGH(float16, a[2 * i], a[2 * i + 1]));                                      \
+    const float16 c = MEET(PAIRS_LOW(float16, b[0], b[1]), PAIRS_HIGH(float16, b[0], b[1]));            \
     return MEET(c.even, c.odd);                                                                         \
   }
 #define LARGER(x, y) (((x) > (y)) ? (x) : (y))

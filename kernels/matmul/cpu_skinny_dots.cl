@@ -1,16 +1,10 @@
 // Products of at most ROWS (1 or 4) rows with a B that is contiguous along k (a weight N x K), for CPU
 // drivers: dot products along k, WIDTH columns at a time; a work-item takes `columns` columns. Defines:
 // A_TYPE, B_TYPE, RESULT, ROWS, those of epilogue.h.
+#include "vector_lanes.h"
 #include "tile_rows.h"
 
 #define WIDTH (ROWS == 1 ? 8 : 4)
-
-INLINE float horizontal_sum(float16 v) {
-  const float8 a = v.lo + v.hi;
-  const float4 b = a.lo + a.hi;
-  const float2 c = b.lo + b.hi;
-  return c.x + c.y;
-}
 
 ONE_ITEM __kernel void matmul_skinny_dots(__global void *c_base, ulong c_offset, __global const void *a_base,
                                           ulong a_offset, __global const void *b_base, ulong b_offset,
@@ -39,7 +33,7 @@ ONE_ITEM __kernel void matmul_skinny_dots(__global void *c_base, ulong c_offset,
     }
     float total[ROWS * WIDTH];
     UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int r = 0; r < WIDTH; ++r)
-      total[m * WIDTH + r] = horizontal_sum(sum[m][r]);
+      total[m * WIDTH + r] = sum_of_lanes(sum[m][r]);
     for (int m = 0; m < min((long)ROWS, (long)p.m); ++m)
       for (int r = 0; r < min((long)WIDTH, n1 - n); ++r) {
         float t = total[m * WIDTH + r];

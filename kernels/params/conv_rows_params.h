@@ -22,7 +22,7 @@ typedef struct {
   // direct.cl: elements from the weights' address to their end; see conv_weights.h
   tk_i64 w_end, w_run, w_falls;
   tk_i64 images, inputs, outputs, taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x, height, width;
-  tk_i64 segments, per_item, blocks, bias, bias_group, add_bias, channels_inner;
+  tk_i64 segments, per_item, blocks, bias, add_bias, channels_inner;
   tk_i64 inputs_per_chunk;  // direct.cl: input channels whose weights are packed at a time
   tk_i64 first_tile;        // winograd.cl: the launch's
 } ConvRowsParams;

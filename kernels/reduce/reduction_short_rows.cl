@@ -1,6 +1,7 @@
 // Reductions of short rows (at least 16 elements, one reduced dimension) for CPU drivers: a work-item takes a
 // run of outputs, 8 rows at a time, whose lanes are combined in one tree of shuffles; combining one row at a
 // time costs as much as 100 elements.
+#include "vector_lanes.h"
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -10,23 +11,9 @@
        CAT(GET16_, KIND_C)(C, pc[j], i, p.strides[2][0]), CAT(GET16_, KIND_D)(D, pd[j], i, p.strides[3][0]), \
        v0, v1, v2, v3)
 
-// Joins the first (LOW) or second (HIGH) halves of two vectors, of their halves (QUARTERS), or of their
-// quarters (PAIRS).
-#define HALVES_LOW(a, b) \
-  (T16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
-#define HALVES_HIGH(a, b) \
-  (T16)(a.s8, a.s9, a.sa, a.sb, a.sc, a.sd, a.se, a.sf, b.s8, b.s9, b.sa, b.sb, b.sc, b.sd, b.se, b.sf)
-#define QUARTERS_LOW(a, b) \
-  (T16)(a.s0, a.s1, a.s2, a.s3, a.s8, a.s9, a.sa, a.sb, b.s0, b.s1, b.s2, b.s3, b.s8, b.s9, b.sa, b.sb)
-#define QUARTERS_HIGH(a, b) \
-  (T16)(a.s4, a.s5, a.s6, a.s7, a.sc, a.sd, a.se, a.sf, b.s4, b.s5, b.s6, b.s7, b.sc, b.sd, b.se, b.sf)
-#define PAIRS_LOW(a, b) \
-  (T16)(a.s0, a.s1, a.s4, a.s5, a.s8, a.s9, a.sc, a.sd, b.s0, b.s1, b.s4, b.s5, b.s8, b.s9, b.sc, b.sd)
-#define PAIRS_HIGH(a, b) \
-  (T16)(a.s2, a.s3, a.s6, a.s7, a.sa, a.sb, a.se, a.sf, b.s2, b.s3, b.s6, b.s7, b.sa, b.sb, b.se, b.sf)
-
-#define MEET(step, a, b) \
-  meet_(step##_LOW(a.x, b.x), step##_HIGH(a.x, b.x), step##_LOW(a.y, b.y), step##_HIGH(a.y, b.y))
+#define MEET(step, a, b)                                               \
+  meet_(step##_LOW(T16, a.x, b.x), step##_HIGH(T16, a.x, b.x),         \
+        step##_LOW(T16, a.y, b.y), step##_HIGH(T16, a.y, b.y))
 INLINE State16 meet_(T16 x0, T16 x1, T16 y0, T16 y1) {
   State16 r;
   r.x = combine0(x0, x1);

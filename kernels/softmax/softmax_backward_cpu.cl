@@ -1,5 +1,6 @@
 // Backward of softmax and log-softmax (LOG) for CPU drivers; shapes as in softmax_cpu.cl. a: gradient, b: the
 // forward's result.
+#include "nest_params.h"
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -48,8 +49,9 @@ INLINE void one_column(POINTERS, long inner) {
 }
 
 ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global const void *b_base,
-                               ulong b_offset, __global void *out_base, ulong out_offset, long outer, long n,
-                               long inner, long per) {
+                               ulong b_offset, __global void *out_base, ulong out_offset, const NestParams s,
+                               long per) {
+  const long outer = s.outer, n = s.n, inner = s.inner;
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset);
   __global const STYPE(B) *result = AT_CONST(B, b_base, b_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);

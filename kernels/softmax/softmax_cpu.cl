@@ -2,6 +2,7 @@
 // across columns. A work-item takes `per` rows, or `per` blocks of 64 columns. A NaN makes the sum NaN, so
 // the maximum may ignore it.
 //   COMPUTE, A (input), OUT; KEEP: OUT is COMPUTE, so that the output can hold the exponentials meanwhile
+#include "nest_params.h"
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -121,7 +122,8 @@ INLINE void one_column(__global const STYPE(A) *in, __global STYPE(OUT) *out, lo
 }
 
 ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global void *out_base,
-                               ulong out_offset, long outer, long n, long inner, long per) {
+                               ulong out_offset, const NestParams s, long per) {
+  const long outer = s.outer, n = s.n, inner = s.inner;
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   const long first = get_global_id(0) * per;

@@ -4,6 +4,7 @@
 // and the sum together, and rescales the sum when the maximum grows (softmax).
 //   COMPUTE, A (input), OUT, GROUP (work-group size); UNIT: rows are contiguous (saves a 64-bit product per
 //   element)
+#include "nest_params.h"
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
@@ -11,7 +12,7 @@ typedef CTYPE(COMPUTE) T;
 #define INNER 1
 typedef uint Place;
 #else
-#define INNER inner
+#define INNER s.inner
 typedef long Place;
 #endif
 
@@ -20,13 +21,13 @@ typedef long Place;
   const uint id = get_local_id(0), lanes = lanes_, rows = GROUP / lanes;                                   \
   const uint lane = INNER == 1 ? id % lanes : id / rows, step = INNER == 1 ? 1 : rows;                     \
   const long row = (long)get_group_id(0) * rows + (INNER == 1 ? id / lanes : id % rows);                   \
-  const bool active = row < outer * INNER;                                                                 \
-  const long o = row / INNER, start = o * n * INNER + (row - o * INNER);                                   \
+  const bool active = row < s.outer * INNER;                                                               \
+  const long n = s.n, o = row / INNER, start = o * n * INNER + (row - o * INNER);                          \
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;                                     \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
 #define ARGUMENTS                                                                                          \
-  __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset, long outer,      \
-      long n, long inner, long lanes_
+  __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,                  \
+      const NestParams s, long lanes_
 
 #define HELD 16
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(ARGUMENTS) {

@@ -13,7 +13,7 @@
 #include "call/proof_numbers.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
-#include "plugin/any_call.h"
+#include "plugin/each_algorithm.h"
 #include "plugin/nvidia_mma/emulated_units.h"
 
 namespace ocltensor::opencl::matmul {
@@ -155,24 +155,15 @@ const Types kTypes[] = {
     {kByte, kByte, DType::Int32, DType::Int32},
 };
 
-const bool kThorough = std::getenv("TEST_THOROUGHLY") != nullptr;
-
 class ProductEnds : public nvidia_mma::EmulatedUnits {
  protected:
   // What algorithms of this device were found to do, each by random problems that it takes.
   static std::set<std::string> run_all() {
-    const int count = kThorough ? 60 : 6;
     std::set<std::string> seen;
     std::mt19937 random(7);
-    const AnyCall any;
-    for (const Algorithm* a : matmul_algorithms().algorithms()) {
-      if (excluded(*any, *a) != nullptr) continue;
-      const auto& algorithm = static_cast<const AlgorithmFor<Problem>&>(*a);
-      int taken = 0;
-      for (int tries = 0; taken < count && tries < 100 * count; ++tries)
-        if (run_one(random, algorithm, seen)) ++taken;
-      if (HasFatalFailure()) return seen;
-    }
+    run_each_algorithm<Problem>(matmul_algorithms(), [&](const AlgorithmFor<Problem>& algorithm) {
+      return run_one(random, algorithm, seen);
+    });
     return seen;
   }
 

@@ -10,7 +10,6 @@ with the reason where one is known why they remain. Declined entries are left ou
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import re
 import sys
@@ -19,6 +18,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import sweeping
 import torch
 import torch_ocl  # noqa: F401  registers the device
 from strides import laid_out
@@ -73,12 +73,7 @@ def most(op: OpInfo, dtype: torch.dtype, samples: int) -> int | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--samples", type=int, default=3)
+    parser = sweeping.parser_of_entries(__doc__)
     parser.add_argument("--more-than", type=int, default=20)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -10,10 +10,11 @@ and with --check where the page differs from the dispatcher's answers.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
+
+import sweeping
 
 PAGE = Path(__file__).resolve().parents[1] / "DISPATCH.md"
 KERNEL, COMPOSED, FALLBACK = "a kernel of ocl", "composed by ATen", "neither"
@@ -126,9 +127,7 @@ def page(found: dict[str, tuple[str, str]], version: str) -> str:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--check", action="store_true", help="compare the page, do not write it")
     options = p.parse_args()
     import torch

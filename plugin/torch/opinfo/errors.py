@@ -21,6 +21,7 @@ import sys
 import threading
 import warnings
 
+import sweeping
 from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
 
 STATES = ("passed", "declined", "failed")
@@ -213,9 +214,7 @@ def report(results: dict[str, dict]) -> str:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--timeout", type=float, default=900, help="seconds for one entry")
     p.add_argument("--list", action="store_true", help="print what failed, call by call")

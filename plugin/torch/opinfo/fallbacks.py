@@ -32,6 +32,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import sweeping
+
 # What a refusal has to say: why the CPU cannot do it instead.
 WHY = re.compile("cannot run on the CPU instead, because|cannot be disabled|autocast")
 
@@ -172,25 +174,14 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        env = dict(
-            os.environ,
+        lacking = {"OCLTENSOR_FLOAT64": "0"} if self.without == "float64" else {}
+        self.process = sweeping.start_worker(
+            __file__,
+            *("--work", self.without, "--samples", str(self.options.samples)),
             OCLTENSOR_ENABLE_FALLBACK="1",
-            OCLTENSOR_LOG_LEVEL="error",
             OMP_NUM_THREADS="1",
+            **lacking,
         )
-        if self.without == "float64":
-            env["OCLTENSOR_FLOAT64"] = "0"
-        command = [sys.executable, "-W", "ignore", __file__, "--work", self.without]
-        self.process = subprocess.Popen(
-            [*command, "--samples", str(self.options.samples)],
-            env=env,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        if self.process.stdout.readline() != "ready\n":
-            raise SystemExit("the device ocl cannot be used")
 
     def ask(self, name: str) -> list[list[str]]:
         """All answers of an entry; where the process ended, the last one says how."""
@@ -269,11 +260,7 @@ def ask_all(without: str, names: list[str], log: Log, options: argparse.Namespac
                     print(f"\033[K{done}/{len(left)} {name}", end=end, file=sys.stderr, flush=True)
         worker.close()
 
-    threads = [threading.Thread(target=serve) for _ in range(min(options.jobs, len(left)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    sweeping.in_threads(serve, min(options.jobs, len(left)))
 
 
 def sweep(without: str, names: list[str], log: Log, options: argparse.Namespace) -> int:
@@ -296,9 +283,7 @@ def sweep(without: str, names: list[str], log: Log, options: argparse.Namespace)
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--samples", type=int, default=100000, help="at most so many of an entry")
     p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")

@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import sweeping
 import torch
 import torch_ocl  # noqa: F401  registers the device
 from more import more_calls
@@ -224,12 +225,7 @@ def reason(name: str, backward: bool) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--samples", type=int, default=3)
+    parser = sweeping.parser_of_entries(__doc__)
     parser.add_argument("--backward", action="store_true", help="forward and gradients together")
     parser.add_argument(
         "--entries", type=pathlib.Path, help="a file of expressions, one a line, of op_db's entries"

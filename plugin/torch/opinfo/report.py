@@ -7,11 +7,12 @@ DRIVER is the text that names driver and torch, "PoCL 3.1 on a CPU, torch 2.13".
 
 from __future__ import annotations
 
-import argparse
 import collections
 import json
 import pathlib
 import re
+
+import sweeping
 
 STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference")
 NOT_RIGHT = ("wrong", "error", "crashed", "hung")
@@ -82,9 +83,7 @@ def rows(runs: dict[str, dict], states: tuple[str, ...], column: str) -> str:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("results", nargs="+", metavar="DRIVER=RESULTS.json")
     p.add_argument(
         "--out",

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import queue
 import re
-import subprocess
 import sys
 import threading
 from typing import Any
+
+import sweeping
 
 INTERNAL = re.compile("INTERNAL ASSERT|DispatchStub|report a bug|missing kernel")
 # Operators of other makers' tensors and libraries, of tests, and of files.
@@ -186,17 +186,9 @@ def work(size: int) -> None:
 
 class Worker:
     def __init__(self, size: int) -> None:
-        env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", OCLTENSOR_LOG_LEVEL="error")
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", __file__, "--work", str(size)],
-            env=env,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        self.process = sweeping.start_worker(
+            __file__, "--work", str(size), OCLTENSOR_ENABLE_FALLBACK="0"
         )
-        if self.process.stdout.readline() != "ready\n":
-            raise SystemExit("the device ocl cannot be used")
 
     def ask(self, name: str) -> str:
         timer = threading.Timer(120, self.process.kill)
@@ -219,9 +211,7 @@ class Worker:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--empty", action="store_true", help="tensors without elements")
     p.add_argument(
         "--outs",
@@ -254,11 +244,7 @@ def main() -> int:
                 worker = Worker(0 if options.empty else 2)
         worker.close()
 
-    threads = [threading.Thread(target=serve) for _ in range(options.jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    sweeping.in_threads(serve, options.jobs)
     for name, text in sorted(failed.items()):
         print(f"  {name}: {text}")
     print(f"{total} operators, {len(failed)} failed")

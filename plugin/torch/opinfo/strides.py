@@ -26,6 +26,7 @@ import sys
 import warnings
 from typing import Any
 
+import sweeping
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 LAYOUTS = ("plain", "channels_last", "transposed")
@@ -238,9 +239,7 @@ def entries(dtype: str, only: str) -> list[str]:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--entries", type=pathlib.Path, help="a file of such expressions, one a line")
     p.add_argument("--dtype", default="float32")

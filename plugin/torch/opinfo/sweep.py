@@ -26,6 +26,8 @@ import sys
 import threading
 from collections.abc import Callable
 
+import sweeping
+
 HERE = pathlib.Path(__file__).resolve().parent
 STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference")
 
@@ -190,18 +192,12 @@ def sweep(
         if worker is not None:
             worker.close()
 
-    threads = [threading.Thread(target=serve) for _ in range(options.jobs)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    sweeping.in_threads(serve, options.jobs)
     save()
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = sweeping.parser(__doc__)
     p.add_argument("--dtype", default="float32", help="comma-separated")
     p.add_argument("--mode", default="forward", choices=MODES)
     p.add_argument("--grad", action="store_true", help="short for --mode grad")

@@ -41,18 +41,15 @@ def applied(case, library):
     case.assertEqual(states[library].state, "applied", states[library])
 
 
+# Of the small language models.
+SMALL = {"vocab_size": 100, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+
+
 def bert():
     from transformers import BertConfig, BertForSequenceClassification
 
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=100,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=32,
-    )
+    config = BertConfig(**SMALL, num_hidden_layers=2, max_position_embeddings=32)
     return BertForSequenceClassification(config).eval()
 
 
@@ -61,12 +58,9 @@ def llama():
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=100,
-        hidden_size=32,
+        **SMALL,
         num_hidden_layers=3,
-        num_attention_heads=2,
         num_key_value_heads=1,
-        intermediate_size=64,
         max_position_embeddings=64,
         initializer_range=0.5,  # so that tokens differ
     )

@@ -4,7 +4,7 @@ devices."""
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from gpu_style import THOROUGH
@@ -30,11 +30,56 @@ def some(sizes: tuple, dtype: torch.dtype) -> tuple:
     return sizes[::4] if dtype.is_complex else sizes
 
 
+def without_lapack() -> None:
+    """A module's set-up: test_lapack.py has the tests of LAPACK."""
+    torch.backends.ocl.lapack.disable()
+
+
 class SpectralCase(unittest.TestCase):
+    def alike(self, got: Iterable[torch.Tensor], want: Iterable[torch.Tensor]) -> None:
+        """The same types, shapes and strides."""
+        for ours, theirs in zip(got, want):
+            self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+            self.assertEqual(ours.stride(), theirs.stride())
+
+    def equal(self, got: Iterable[torch.Tensor], want: Iterable[torch.Tensor]) -> None:
+        for ours, theirs in zip(got, want):
+            self.assertTrue(torch.equal(ours, theirs))
+
+    def same_of_every_layout(
+        self, f: Callable[[torch.Tensor], Sequence[torch.Tensor]], a: torch.Tensor
+    ) -> Sequence[torch.Tensor]:
+        """f(a), which must be the same of transposed matrices, with gaps, and backwards."""
+        want = f(a.to("ocl"))
+        batch, rows, columns = a.shape
+        wide = torch.full((batch, 2 * rows, 3 * columns), float("nan"), dtype=a.dtype)
+        wide[:, ::2, 1::3] = a
+        gaps = wide.to("ocl")[:, ::2, 1::3]
+        for moved in (a.to("ocl").mT.contiguous().mT, gaps, a.flip(0).to("ocl").flip(0)):
+            self.equal(f(moved), want)
+        return want
+
+    def fails_as_on_the_cpu(
+        self, cases: Iterable[tuple[str, Callable[[torch.Tensor], object], torch.Tensor]]
+    ) -> None:
+        for name, f, x in cases:
+            with self.subTest(name=name):
+                self.assertEqual(self.failure(f, x, "ocl"), self.failure(f, x, "cpu"))
+
+    def refuses_half(self, f: Callable[[torch.Tensor], object]) -> None:
+        with self.assertRaisesRegex(
+            NotImplementedError, "float32, float64, complex64 and complex128"
+        ):
+            f(torch.ones(3, 3, device="ocl").half())
+
     def near(self, got: torch.Tensor, want: torch.Tensor, bound: float, what: str) -> None:
         self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
         off = (exact(got) - exact(want)).abs()
         self.assertLessEqual(off.max().item() if off.numel() else 0, bound, what)
+
+    def orthonormal(self, q: torch.Tensor, bound: float, what: str) -> None:
+        one = torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1)
+        self.near(q.mH @ q, one, bound, what)
 
     def near_gradients(
         self, f: Callable[[torch.Tensor], torch.Tensor], a: torch.Tensor, bound: float, what: str

@@ -6,7 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import TYPES, SpectralCase
+from spectral_case import TYPES, SpectralCase, without_lapack
 
 LINALG = torch.linalg
 SIZES = (1, 2, 3, 7, 33, 70) if gpu_style.IS_GPU_STYLE else (1, 2, 3, 4, 7, 16, 33, 65, 100)
@@ -62,9 +62,7 @@ class Case(SpectralCase):
         except LINALG.LinAlgError:  # MKL 2024.2 on some processors, for equal numbers
             self.assertFalse(balanced)
             want = LINALG.eig(torch.randn_like(a))  # for its types and strides
-        for ours, theirs in zip((values, vectors), want):
-            self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
-            self.assertEqual(ours.stride(), theirs.stride())
+        self.alike((values, vectors), want)
         if a.numel() == 0:
             return
         alone = LINALG.eigvals(moved)
@@ -96,8 +94,7 @@ class Case(SpectralCase):
         )
 
 
-def setUpModule() -> None:
-    torch.backends.ocl.lapack.disable()  # test_lapack.py has its tests
+setUpModule = without_lapack
 
 
 class Values(gpu_style.InGpuStyle, Case):
@@ -166,13 +163,7 @@ class Values(gpu_style.InGpuStyle, Case):
         torch.manual_seed(6)
         for dtype in (torch.float32, torch.complex128):
             a = torch.randn(3, 20, 20, dtype=dtype)
-            want = LINALG.eig(a.to("ocl"))
-            wide = torch.full((3, 40, 60), float("nan"), dtype=dtype)
-            wide[:, ::2, 1::3] = a
-            gaps = wide.to("ocl")[:, ::2, 1::3]
-            for moved in (a.to("ocl").mT.contiguous().mT, gaps, a.flip(0).to("ocl").flip(0)):
-                for ours, theirs in zip(LINALG.eig(moved), want):
-                    self.assertTrue(torch.equal(ours, theirs))
+            want = self.same_of_every_layout(LINALG.eig, a)
             one = a[:1].expand(4, -1, -1)
             self.assertTrue(torch.equal(LINALG.eig(one.to("ocl"))[0][3], want[0][0]))
         conj = torch.randn(5, 5, dtype=torch.complex64)

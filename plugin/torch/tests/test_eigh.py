@@ -6,7 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import EPS, TYPES, SpectralCase, exact, some
+from spectral_case import EPS, TYPES, SpectralCase, exact, some, without_lapack
 
 LINALG = torch.linalg
 SIZES = (1, 2, 3, 7, 16, 17, 31, 33, 64, 65, 100, 150)
@@ -64,9 +64,7 @@ class Case(SpectralCase):
         moved = a.to("ocl")
         values, vectors = LINALG.eigh(moved, triangle)
         want = LINALG.eigh(a, triangle)
-        for ours, theirs in zip((values, vectors), want):
-            self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
-            self.assertEqual(ours.stride(), theirs.stride())
+        self.alike((values, vectors), want)
         if a.numel() == 0:
             return
         alone = LINALG.eigvalsh(moved, triangle)
@@ -82,12 +80,10 @@ class Case(SpectralCase):
         self.assertTrue((ordered[..., 1:] >= ordered[..., :-1]).all())
         values, v = exact(values), exact(vectors)
         self.near(a @ v, v * values[..., None, :], bound, "A V = V L")
-        one = torch.eye(n, dtype=a.dtype).expand_as(a)
-        self.near(v.mH @ v, one, eps, "V")
+        self.orthonormal(v, eps, "V")
 
 
-def setUpModule() -> None:
-    torch.backends.ocl.lapack.disable()  # test_lapack.py has its tests
+setUpModule = without_lapack
 
 
 class Values(gpu_style.InGpuStyle, Case):
@@ -126,20 +122,13 @@ class Values(gpu_style.InGpuStyle, Case):
             for triangle, dirty in (("L", a.tril() + nan.triu(1)), ("u", a.triu() + nan.tril(-1))):
                 with self.subTest(n=n, triangle=triangle):
                     clean = LINALG.eigh(dirty.nan_to_num().to("ocl"), triangle)
-                    for ours, theirs in zip(LINALG.eigh(dirty.to("ocl"), triangle), clean):
-                        self.assertTrue(torch.equal(ours, theirs))
+                    self.equal(LINALG.eigh(dirty.to("ocl"), triangle), clean)
                     self.check(dirty.nan_to_num(), triangle)
 
     def test_layouts(self) -> None:
         torch.manual_seed(4)
         a = torch.randn(3, 40, 40)
-        want = LINALG.eigh(a.to("ocl"))
-        wide = torch.full((3, 80, 120), float("nan"))
-        wide[:, ::2, 1::3] = a
-        gaps = wide.to("ocl")[:, ::2, 1::3]
-        for moved in (a.to("ocl").mT.contiguous().mT, gaps, a.flip(0).to("ocl").flip(0)):
-            for ours, theirs in zip(LINALG.eigh(moved), want):
-                self.assertTrue(torch.equal(ours, theirs))
+        want = self.same_of_every_layout(LINALG.eigh, a)
         one = a[:1].expand(4, -1, -1)
         self.assertTrue(torch.equal(LINALG.eigh(one.to("ocl"))[0][3], want[0][0]))
 
@@ -148,8 +137,7 @@ class Values(gpu_style.InGpuStyle, Case):
         want = LINALG.eigh(a)
         outs = [torch.empty(0, device="ocl") for _ in range(2)]
         LINALG.eigh(a, out=tuple(outs))
-        for ours, theirs in zip(outs, want):
-            self.assertTrue(torch.equal(ours, theirs))
+        self.equal(outs, want)
         values = torch.empty(2, 12, device="ocl")[:, ::2]
         vectors = torch.empty(2, 6, 12, device="ocl")[..., ::2]
         LINALG.eigh(a, out=(values, vectors))
@@ -235,18 +223,14 @@ class Failures(Case):
         )
 
     def test_wrong_arguments(self) -> None:
-        a = torch.ones(3, 3)
-        for name, f, x in (
-            ("vector", LINALG.eigvalsh, torch.ones(3)),
-            ("wide", LINALG.eigh, torch.ones(3, 4)),
-            ("triangle", lambda a: LINALG.eigh(a, "X"), a),
-        ):
-            with self.subTest(name=name):
-                self.assertEqual(self.failure(f, x, "ocl"), self.failure(f, x, "cpu"))
-        with self.assertRaisesRegex(
-            NotImplementedError, "float32, float64, complex64 and complex128"
-        ):
-            LINALG.eigh(a.half().to("ocl"))
+        self.fails_as_on_the_cpu(
+            (
+                ("vector", LINALG.eigvalsh, torch.ones(3)),
+                ("wide", LINALG.eigh, torch.ones(3, 4)),
+                ("triangle", lambda a: LINALG.eigh(a, "X"), torch.ones(3, 3)),
+            )
+        )
+        self.refuses_half(LINALG.eigh)
 
 
 if __name__ == "__main__":

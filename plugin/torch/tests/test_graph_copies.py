@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import threading
 import unittest
 import warnings
 
+import running
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from graph_case import Case, Elsewhere, mlp
@@ -244,11 +244,7 @@ class Threads(Case):
             torch.ocl.synchronize()
             wrong.extend(r.item() for r in results if r.item() != 2 * number)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(1, 5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        running.in_threads(work, range(1, 5))
         self.assertEqual(wrong, [])
 
 

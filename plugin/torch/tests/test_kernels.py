@@ -4,11 +4,11 @@ import gc
 import pathlib
 import struct
 import tempfile
-import threading
 import time
 import unittest
 
 import numpy
+import running
 import torch
 import torch_ocl  # noqa: F401
 
@@ -308,11 +308,7 @@ class CustomKernels(unittest.TestCase):
                     if not (y.cpu() == i + 2 * seed).all():
                         wrong.append((seed, i))
 
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        running.in_threads(work, range(4))
         self.assertEqual(wrong, [])
 
 

@@ -4,15 +4,21 @@
 namespace ocltensor::infer {
 namespace {
 
-// Checks query [B, H, L, E], key [B, K, S, E], value [B, K, S, V], H a multiple of K, and a bias
-// that broadcasts to [B, H, L, S]. Returns the shape of the output.
-Dims fused_shape(const Args& args) {
+// Query, key and value, of one floating type.
+std::array<TensorView, 3> operands(const Args& args) {
   const auto query = args.tensor(Arg::query);
   const auto key = args.tensor(Arg::key);
   const auto value = args.tensor(Arg::value);
   check_floating(args, query);
   check_same_type(args, query, key);
   check_same_type(args, query, value);
+  return {query, key, value};
+}
+
+// Checks query [B, H, L, E], key [B, K, S, E], value [B, K, S, V], H a multiple of K, and a bias
+// that broadcasts to [B, H, L, S]. Returns the shape of the output.
+Dims fused_shape(const Args& args) {
+  const auto [query, key, value] = operands(args);
   check(query.ndim() == 4 && key.ndim() == 4 && value.ndim() == 4,
         "fused attention needs query, key and value of 4 dimensions, got {}, {} and {}",
         query.ndim(), key.ndim(), value.ndim());
@@ -71,12 +77,7 @@ Specs fused_attention_backward(const Args& args) {
 }
 
 Specs scaled_dot_product_attention(const Args& args) {
-  const auto query = args.tensor(Arg::query);
-  const auto key = args.tensor(Arg::key);
-  const auto value = args.tensor(Arg::value);
-  check_floating(args, query);
-  check_same_type(args, query, key);
-  check_same_type(args, query, value);
+  const auto [query, key, value] = operands(args);
   check(query.ndim() >= 2 && key.ndim() >= 2 && value.ndim() >= 2,
         "attention needs query, key and value of at least 2 dimensions, got {}, {} and {}",
         query.ndim(), key.ndim(), value.ndim());

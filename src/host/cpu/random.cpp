@@ -285,22 +285,27 @@ std::vector<uint64_t> draw_wide_words(tb_generator generator, int64_t count) {
   return wide;
 }
 
-std::vector<double> draw_uniform(tb_generator generator, int64_t count, DType type) {
+namespace {
+
+// Numbers of words: of 64 bits for float64, else of 32.
+std::vector<double> draw_numbers(tb_generator generator, int64_t count, DType type,
+                                 double (*of_wide)(uint64_t), double (*of_word)(uint32_t)) {
   std::vector<double> values;
   if (type == DType::Float64)
-    for (uint64_t w : draw_wide_words(generator, count)) values.push_back(philox_uniform53(w));
+    for (uint64_t w : draw_wide_words(generator, count)) values.push_back(of_wide(w));
   else
-    for (uint32_t w : draw_words(generator, count)) values.push_back(philox_uniform24(w));
+    for (uint32_t w : draw_words(generator, count)) values.push_back(of_word(w));
   return values;
 }
 
+}  // namespace
+
+std::vector<double> draw_uniform(tb_generator generator, int64_t count, DType type) {
+  return draw_numbers(generator, count, type, philox_uniform53, philox_uniform24);
+}
+
 std::vector<double> draw_open_uniform(tb_generator generator, int64_t count, DType type) {
-  std::vector<double> values;
-  if (type == DType::Float64)
-    for (uint64_t w : draw_wide_words(generator, count)) values.push_back(philox_open53(w));
-  else
-    for (uint32_t w : draw_words(generator, count)) values.push_back(philox_open24(w));
-  return values;
+  return draw_numbers(generator, count, type, philox_open53, philox_open24);
 }
 
 }  // namespace ocltensor::cpu

@@ -5,22 +5,14 @@
 
 #include "base/log.h"
 #include "host/core/backend.h"
+#include "host/services/owned_handle.h"
 
 namespace ocltensor {
 
-struct Generator::Impl {
-  Device device;
-  tb_generator handle = nullptr;
-  bool owned = false;
-  Impl(Device d, tb_generator h, bool o) : device(d), handle(h), owned(o) {}
-  Impl(const Impl&) = delete;
-  ~Impl() {
-    if (!owned) return;
-    ErrorBuffer error;
-    if (backend(device).api->generator->destroy(handle, error.get()) < 0)
-      logging::error("generator", "destroying a generator of {} failed: {}", device.text(),
-                     error.text());
-  }
+struct Generator::Impl : OwnedHandle<tb_generator> {
+  Impl(Device d, tb_generator h, bool owned)
+      : OwnedHandle(d, h, owned ? backend(d).api->generator->destroy : nullptr, "generator",
+                    "a generator") {}
 };
 
 Generator::Generator(Device device, uint64_t seed) {

@@ -1,22 +1,14 @@
 // Custom kernels: handles over the backend's libraries.
 #include "ocltensor/kernel.h"
 
-#include "base/log.h"
 #include "host/core/backend.h"
+#include "host/services/owned_handle.h"
 
 namespace ocltensor {
 
-struct KernelLibrary::Impl {
-  Device device;
-  tb_library handle = nullptr;
-  Impl(Device d, tb_library h) : device(d), handle(h) {}
-  Impl(const Impl&) = delete;
-  ~Impl() {
-    ErrorBuffer error;
-    if (backend(device).api->kernel->destroy(handle, error.get()) < 0)
-      logging::error("kernel", "destroying a library of {} failed: {}", device.text(),
-                     error.text());
-  }
+struct KernelLibrary::Impl : OwnedHandle<tb_library> {
+  Impl(Device d, tb_library h)
+      : OwnedHandle(d, h, backend(d).api->kernel->destroy, "kernel", "a library") {}
 };
 
 KernelLibrary KernelLibrary::compile(std::string_view source, Device device,

@@ -5,23 +5,15 @@
 #include <mutex>
 #include <vector>
 
-#include "base/log.h"
 #include "base/thread_owned.h"
 #include "host/core/backend.h"
+#include "host/services/owned_handle.h"
 
 namespace ocltensor {
 
-struct Stream::Impl {
-  Device device;
-  tb_stream handle = nullptr;
-  bool owned = false;
-  Impl(Device d, tb_stream h, bool o) : device(d), handle(h), owned(o) {}
-  Impl(const Impl&) = delete;
-  ~Impl() {
-    if (!owned) return;
-    ErrorBuffer error;
-    if (backend(device).api->stream->destroy(handle, error.get()) < 0)
-      logging::error("stream", "destroying a stream of {} failed: {}", device.text(), error.text());
+struct Stream::Impl : OwnedHandle<tb_stream> {
+  Impl(Device d, tb_stream h, bool owned)
+      : OwnedHandle(d, h, owned ? backend(d).api->stream->destroy : nullptr, "stream", "a stream") {
   }
 };
 
@@ -106,16 +98,9 @@ StreamGuard::StreamGuard(const Stream& stream) : previous_(current_stream(stream
 }
 StreamGuard::~StreamGuard() { slot(previous_.device()) = previous_; }
 
-struct Event::Impl {
-  Device device;
-  tb_event handle = nullptr;
-  Impl(Device d, tb_event h) : device(d), handle(h) {}
-  Impl(const Impl&) = delete;
-  ~Impl() {
-    ErrorBuffer error;
-    if (backend(device).api->event->destroy(handle, error.get()) < 0)
-      logging::error("event", "destroying an event of {} failed: {}", device.text(), error.text());
-  }
+struct Event::Impl : OwnedHandle<tb_event> {
+  Impl(Device d, tb_event h)
+      : OwnedHandle(d, h, backend(d).api->event->destroy, "event", "an event") {}
 };
 
 Event::Event(Device device, bool enable_timing) {

@@ -12,11 +12,12 @@ struct ConvShape {
   int64_t stride_y = 1, stride_x = 1, pad_y = 0, pad_x = 0, dilation_y = 1, dilation_x = 1;
   int64_t extra_y = 0, extra_x = 0;  // a transposed convolution's output padding
   bool channels_last = false;
+  int64_t groups = 1;  // of `big` and `small` channels each
 };
 inline ConvParams conv_params_of(const ConvShape& s) {
   ConvParams g{};
   g.batch = s.batch;
-  g.groups = 1;
+  g.groups = s.groups;
   g.big_channels = s.big;
   g.small_channels = s.small;
   const int64_t in[3] = {1, s.y, s.x}, window[3] = {1, s.window_y, s.window_x};
@@ -36,8 +37,8 @@ inline ConvParams conv_params_of(const ConvShape& s) {
     const int64_t near[5] = {c * y * x, y * x, y * x, x, 1}, last[5] = {c * y * x, 1, 0, x * c, c};
     for (size_t d = 0; d < 5; ++d) strides[d] = s.channels_last ? last[d] : near[d];
   };
-  lay(g.big_strides, s.big, g.in);
-  lay(g.small_strides, s.small, g.out);
+  lay(g.big_strides, s.groups * s.big, g.in);
+  lay(g.small_strides, s.groups * s.small, g.out);
   lay(g.weight_strides, s.big, g.window);
   g.bias_stride = 1;
   return g;
@@ -54,10 +55,11 @@ void for_each_conv_term(const ConvParams& g, Body&& body) {
             const int64_t y = i * g.stride[1] - g.padding[1] + r * g.dilation[1];
             const int64_t x = j * g.stride[2] - g.padding[2] + s * g.dilation[2];
             if (y < 0 || y >= g.in[1] || x < 0 || x >= g.in[2]) continue;
-            for (int64_t k = 0; k < g.small_channels; ++k)
+            for (int64_t k = 0; k < g.groups * g.small_channels; ++k)
               for (int64_t c = 0; c < g.big_channels; ++c)
-                body(n * g.big_strides[0] + c * g.big_strides[1] + y * g.big_strides[3] +
-                         x * g.big_strides[4],
+                body(n * g.big_strides[0] +
+                         (k / g.small_channels * g.big_channels + c) * g.big_strides[1] +
+                         y * g.big_strides[3] + x * g.big_strides[4],
                      n * g.small_strides[0] + k * g.small_strides[1] + i * g.small_strides[3] +
                          j * g.small_strides[4],
                      k * g.weight_strides[0] + c * g.weight_strides[1] + r * g.weight_strides[3] +

@@ -81,7 +81,7 @@ void run_maps(const OpCall& call, const Problem& p) {
   const int64_t rows = rows_of(call, p, window, height, columns);
   const auto& strides = forward ? g.small_strides : g.big_strides;
   Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
-  d.set(define::HAS_BIAS, p.bias.has_value()).set(define::PAIRED, paired);
+  d.set(define::ADD_SELF, p.bias.has_value()).set(define::PAIRED, paired);
   d.set(define::COLUMNS, two_columns ? 2 : 1);
   if (two_columns) d.set(define::ODD, g.padding[2] % 2);
   if (window > 0 && !forward) {

@@ -23,39 +23,11 @@ const char* refuse(const OpCall&, const Problem& p) {
 int64_t overrun(const Axis& x) {
   return (divide_up(x.outputs, kVector) * kVector - x.outputs) * x.stride + x.stride;
 }
-Reach reach(const Axis& a) {
-  return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
-}
-
 // The axis of a transposed convolution as that of a plain one over a map with zeros between its
 // elements.
 Axis spread_axis(const ConvParams& g, size_t d) {
   const int64_t reach = (g.window[d] - 1) * g.dilation[d];
   return {g.in[d], 0, 1, 1, g.window[d], g.window[d] - 1, -1, g.padding[d] - reach, g.dilation[d]};
-}
-
-void set_input(ConvRowsParams& q, const PaddedMap& map, const Axis& y, const Axis& x) {
-  q.x_start = map.origin + y.start * map.row + x.start;
-  q.x_image = map.image;
-  q.x_group = q.inputs * map.channel;
-  q.x_channel = map.channel;
-  q.x_row = map.row;
-  q.taps_y = y.taps;
-  q.taps_x = x.taps;
-  q.dilation_y = y.dilation;
-  q.dilation_x = x.dilation;
-  q.stride_y = y.stride;
-  q.stride_x = x.stride;
-  q.height = y.outputs;
-  q.width = x.outputs;
-}
-
-void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
-  q.y_image = strides[0];
-  q.y_group = q.outputs * strides[1];
-  q.y_channel = strides[1];
-  q.y_row = strides[3];
-  q.y_col = strides[4];
 }
 
 Defines defines(const Problem& p, const ConvRowsParams& q) {
@@ -72,17 +44,7 @@ void run_weight(const OpCall& call, const Problem& p) {
   const Axis x = forward_axis(g, 2);
   const PaddedMap map =
       pad_map(call, p, {.is_big = true, .y = reach(y), .x = reach(x), .overrun = overrun(x)});
-  ConvRowsParams q{};
-  q.images = g.batch;
-  q.inputs = g.big_channels;
-  q.outputs = g.small_channels;
-  set_input(q, map, y, x);
-  set_output(q, g.small_strides);
-  q.w_group = q.outputs * g.weight_strides[0];
-  q.w_output = g.weight_strides[0];
-  q.w_input = g.weight_strides[1];
-  q.w_y = g.weight_strides[3];
-  q.w_x = g.weight_strides[4];
+  ConvRowsParams q = gradient_params(g, map, y, x);
   const int64_t pairs = g.groups * q.outputs * q.inputs;
   q.per_item = divide_up(pairs, work_items(call));
   call.launch(
@@ -110,7 +72,10 @@ void run_doubled(const OpCall& call, const Problem& p) {
   const int64_t planes = g.batch * g.groups * g.big_channels;
   const int64_t per_item = divide_up(planes, 4 * work_items(call));
   Defines d;
-  d.type(define::TYPE, p.dtype).set(define::WINDOW, g.window[2]).set(define::ODD, g.padding[2] & 1);
+  d.type(define::TYPE, p.dtype)
+      .set(define::WINDOW, g.window[2])
+      .set(define::ODD, g.padding[2] & 1)
+      .set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::grouped_data::grouped_data, d,
               {.y = memory_of_big(p),
                .x = map,
@@ -121,7 +86,6 @@ void run_doubled(const OpCall& call, const Problem& p) {
                .x_image = map.image,
                .x_channel = map.channel,
                .x_row = map.row,
-               .add_bias = p.bias.has_value(),
                .per_item = per_item})
       .run({divide_up(planes, per_item), 1, 1}, {1, 1, 1});
 }
@@ -153,13 +117,11 @@ void run(const OpCall& call, const Problem& p) {
   q.w_input = forward ? w[1] : w[0];
   q.w_y = w[3] * y.weight_step;
   q.w_x = w[4] * x.weight_step;
-  q.add_bias = p.bias.has_value();
   q.bias = g.bias_stride;
-  q.bias_group = q.outputs * g.bias_stride;
   const int64_t planes = g.batch * g.groups;
   q.per_item = divide_up(planes, 4 * work_items(call));
   Defines d = defines(p, q);
-  d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1);
+  d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1).set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::grouped::conv_grouped, d,
               {.y = forward ? memory_of_small(p) : memory_of_big(p),
                .x = map,

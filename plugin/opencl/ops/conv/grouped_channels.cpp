@@ -23,29 +23,20 @@ const char* refuse(const OpCall&, const Problem& p) {
   return nullptr;
 }
 
-// Copies `source`, whose sizes are those of the target, as float32.
-void put(const OpCall& call, tb_address to, const LocalTensor& source, const Dims& strides) {
-  const LocalTensor target(to, DType::Float32, Dims(source.view().sizes()), strides);
-  copy_tensor(call, target.view(), source.view());
+// A copy of `source` as float32 with other strides, which leave no gap.
+Scratch packed(const OpCall& call, const LocalTensor& source, const Dims& strides) {
+  const Dims sizes(source.view().sizes());
+  Scratch copy = call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float));
+  copy_tensor(call, LocalTensor(copy.address(), DType::Float32, sizes, strides), source);
+  return copy;
 }
-
-// Weights as [tap][channel], then the bias.
-Scratch pack(const OpCall& call, const Problem& p) {
+Scratch packed_weights(const OpCall& call, const Problem& p) {  // [tap][channel]
   const ConvParams& g = p.params;
-  const int64_t channels = g.groups, taps = g.window[1] * g.window[2];
-  Scratch packed = call.scratch(static_cast<uint64_t>((taps + 1) * channels) * sizeof(float));
   const auto& w = g.weight_strides;
-  put(call, packed.address(),
-      LocalTensor(p.weight, p.dtype, {channels, g.window[1], g.window[2]}, {w[0], w[3], w[4]}),
-      {1, g.window[2] * channels, channels});
-  const tb_address bias = packed.address() + static_cast<uint64_t>(taps * channels) * sizeof(float);
-  if (p.bias) {
-    put(call, bias, LocalTensor(*p.bias, p.dtype, {channels}, {g.bias_stride}), {1});
-  } else {
-    const LocalTensor zeros(bias, DType::Float32, {channels});
-    copy::fill_tensor(call, zeros.view(), 0);
-  }
-  return packed;
+  return packed(
+      call,
+      LocalTensor(p.weight, p.dtype, {g.groups, g.window[1], g.window[2]}, {w[0], w[3], w[4]}),
+      {1, g.window[2] * g.groups, g.groups});
 }
 
 void run_weight(const OpCall& call, const Problem& p) {
@@ -65,15 +56,19 @@ void run(const OpCall& call, const Problem& p) {
   if (p.direction == Direction::Weight) return run_weight(call, p);
   const ConvParams& g = p.params;
   const bool back = p.direction == Direction::Data;
-  const Scratch weights = pack(call, p);
+  const Scratch weights = packed_weights(call, p);
+  std::optional<Scratch> bias;
+  if (p.bias)
+    bias.emplace(packed(call, LocalTensor(*p.bias, p.dtype, {g.groups}, {g.bias_stride}), {1}));
   const int64_t rows = g.batch * (back ? g.in[1] : g.out[1]);
   const int64_t each = divide_up(rows, work_items(call));
   Defines d;
-  d.type(define::TYPE, p.dtype).set(define::BACK, back);
+  d.type(define::TYPE, p.dtype).set(define::BACK, back).set(define::ADD_SELF, p.bias.has_value());
   call.launch(kernels::conv::grouped_channels::conv_channels, d,
               {.to = back ? memory_of_big(p) : memory_of_small(p),
                .from = back ? memory_of_small(p) : memory_of_big(p),
                .weights = weights,
+               .bias = bias ? MemoryRange(*bias) : MemoryRange(nullptr),
                .p = g,
                .rows = each})
       .run({divide_up(rows, each), 1, 1}, {1, 1, 1});

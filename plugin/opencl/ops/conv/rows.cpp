@@ -90,11 +90,55 @@ PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& reques
   return result;
 }
 
+Reach reach(const Axis& a) {
+  return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
+}
+
 void widen(Reach& reach, const Axis& a, int64_t piece) {
   if (a.outputs == 0 || a.taps == 0) return;
   const int64_t last = divide_up(a.outputs, piece) * piece - 1;
   reach.low = std::min(reach.low, a.start);
   reach.high = std::max(reach.high, a.start + last * a.stride + (a.taps - 1) * a.dilation);
+}
+
+void set_input(ConvRowsParams& q, const PaddedMap& map, const Axis& y, const Axis& x) {
+  q.x_start = map.origin + y.start * map.row + x.start;
+  q.x_image = map.image;
+  q.x_group = q.inputs * map.channel;
+  q.x_channel = map.channel;
+  q.x_row = map.row;
+  q.taps_y = y.taps;
+  q.taps_x = x.taps;
+  q.dilation_y = y.dilation;
+  q.dilation_x = x.dilation;
+  q.stride_y = y.stride;
+  q.stride_x = x.stride;
+  q.height = y.outputs;
+  q.width = x.outputs;
+}
+
+void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
+  q.y_image = strides[0];
+  q.y_group = q.outputs * strides[1];
+  q.y_channel = strides[1];
+  q.y_row = strides[3];
+  q.y_col = strides[4];
+}
+
+ConvRowsParams gradient_params(const ConvParams& g, const PaddedMap& map, const Axis& y,
+                               const Axis& x) {
+  ConvRowsParams q{};
+  q.images = g.batch;
+  q.inputs = g.big_channels;
+  q.outputs = g.small_channels;
+  set_input(q, map, y, x);
+  set_output(q, g.small_strides);
+  q.w_group = q.outputs * g.weight_strides[0];
+  q.w_output = g.weight_strides[0];
+  q.w_input = g.weight_strides[1];
+  q.w_y = g.weight_strides[3];
+  q.w_x = g.weight_strides[4];
+  return q;
 }
 
 ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap& map) {
@@ -104,26 +148,13 @@ ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap
   ConvRowsParams q{};
   q.inputs = forward ? g.big_channels : g.small_channels;
   q.outputs = forward ? g.small_channels : g.big_channels;
-  q.taps_y = phase.x.taps == 0 ? 0 : phase.y.taps;
-  q.taps_x = phase.y.taps == 0 ? 0 : phase.x.taps;
+  set_input(q, map, phase.y, phase.x);
   const bool empty = q.taps_y == 0 || q.taps_x == 0;
-  q.x_start = empty ? 0 : map.origin + phase.y.start * map.row + phase.x.start;
-  q.x_image = map.image;
-  q.x_group = q.inputs * map.channel;
-  q.x_channel = map.channel;
-  q.x_row = map.row;
+  if (empty) q.x_start = q.taps_y = q.taps_x = 0;
+  set_output(q, out);
   q.y_start = phase.y.begin * out[3] + phase.x.begin * out[4];
-  q.y_image = out[0];
-  q.y_group = q.outputs * out[1];
-  q.y_channel = out[1];
-  q.y_row = out[3] * phase.y.step;
-  q.y_col = out[4] * phase.x.step;
-  q.dilation_y = phase.y.dilation;
-  q.dilation_x = phase.x.dilation;
-  q.stride_y = phase.y.stride;
-  q.stride_x = phase.x.stride;
-  q.height = phase.y.outputs;
-  q.width = phase.x.outputs;
+  q.y_row *= phase.y.step;
+  q.y_col *= phase.x.step;
   const auto& w = g.weight_strides;
   q.w_start = empty ? 0 : phase.y.first * w[3] + phase.x.first * w[4];
   q.w_group = g.small_channels * w[0];
@@ -138,7 +169,6 @@ ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap
   find_runs(q);
   q.add_bias = p.bias.has_value();
   q.bias = g.bias_stride;
-  q.bias_group = q.outputs * g.bias_stride;
   q.images = g.batch;
   return q;
 }

@@ -24,6 +24,7 @@ struct PaddedMap {
 struct Reach {
   int64_t low, high;
 };
+Reach reach(const Axis& a);
 // Widens it by what an axis reads whose outputs are computed in whole pieces.
 void widen(Reach& reach, const Axis& a, int64_t piece);
 
@@ -35,6 +36,13 @@ struct PadRequest {
 };
 PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request);
 
+// Parts of a launch's parameters: how a padded map is read, after the numbers of channels are set,
+// and the strides of the map that is written or packed.
+void set_input(ConvRowsParams& q, const PaddedMap& map, const Axis& y, const Axis& x);
+void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]);
+// The parameters of a gradient of weights, but for what divides the work.
+ConvRowsParams gradient_params(const ConvParams& g, const PaddedMap& map, const Axis& y,
+                               const Axis& x);
 // The parameters of a forward or data direction's launch: strides, sizes, starts and bias; what
 // divides the work is left to the algorithm.
 ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap& map);

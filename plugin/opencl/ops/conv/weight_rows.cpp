@@ -17,42 +17,12 @@ const char* refuse(const OpCall&, const Problem& p) {
   return nullptr;
 }
 
-Reach reach(const Axis& a) {
-  return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
-}
-
 void run(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const Axis y = forward_axis(g, 1);
   const Axis x = forward_axis(g, 2);
   const PaddedMap map = pad_map(call, p, {.is_big = true, .y = reach(y), .x = reach(x)});
-  ConvRowsParams q{};
-  q.x_start = map.origin + y.start * map.row + x.start;
-  q.x_image = map.image;
-  q.x_group = g.big_channels * map.channel;
-  q.x_channel = map.channel;
-  q.x_row = map.row;
-  q.y_image = g.small_strides[0];
-  q.y_group = g.small_channels * g.small_strides[1];
-  q.y_channel = g.small_strides[1];
-  q.y_row = g.small_strides[3];
-  q.y_col = g.small_strides[4];
-  q.w_group = g.small_channels * g.weight_strides[0];
-  q.w_output = g.weight_strides[0];
-  q.w_input = g.weight_strides[1];
-  q.w_y = g.weight_strides[3];
-  q.w_x = g.weight_strides[4];
-  q.images = g.batch;
-  q.inputs = g.big_channels;
-  q.outputs = g.small_channels;
-  q.taps_y = y.taps;
-  q.taps_x = x.taps;
-  q.dilation_y = y.dilation;
-  q.dilation_x = x.dilation;
-  q.stride_y = y.stride;
-  q.stride_x = x.stride;
-  q.height = y.outputs;
-  q.width = x.outputs;
+  ConvRowsParams q = gradient_params(g, map, y, x);
   q.blocks = divide_up(q.outputs, kBlock);
   const int64_t rows = q.inputs * q.taps_y * q.taps_x;
   const int64_t tiles = divide_up(rows, kRows);

@@ -179,12 +179,21 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
 
 namespace {
 
+// The operands of gather and index_select, where numbers count as lists of one.
+struct Selection {
+  LocalTensor self, index, out;
+  size_t dim;
+
+  explicit Selection(const OpCall& call)
+      : self(copy::at_least_1d(call.args().tensor(Arg::self))),
+        index(copy::at_least_1d(call.args().tensor(Arg::index))),
+        out(copy::at_least_1d(call.out(0))),
+        dim(static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()))) {}
+};
+
 void gather(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor out = copy::at_least_1d(call.out(0));
-  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
+  const auto [self, index, out, dim] = Selection(call);
   call.accept();
   if (!call.wants(0)) return;
   Dims base(self.view().strides());
@@ -211,10 +220,7 @@ void select_rows(OpCall& call, TensorView out, TensorView self, TensorView index
 
 void index_select(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor out = copy::at_least_1d(call.out(0));
-  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
+  const auto [self, index, out, dim] = Selection(call);
   call.accept();
   if (!call.wants(0)) return;
   select_rows(call, out, self, index, dim);

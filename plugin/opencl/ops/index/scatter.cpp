@@ -1,20 +1,12 @@
 // scatter and its reductions, index_add, embedding's gradient: turns each into an accumulation.
 #include "call/division.h"
+#include "call/order_with_last.h"
 #include "index.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl::index {
 namespace {
-
-// The dimensions 0, 1, .. without `dim`, then `dim`.
-Dims order_with_last(int64_t rank, int64_t dim) {
-  Dims order;
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != dim) order.push_back(d);
-  order.push_back(dim);
-  return order;
-}
 
 LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
   return copy::view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);

@@ -63,11 +63,9 @@ void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView input = call.args().tensor(Arg::input);
   const DType compute = compute_type(input.dtype());
-  const ChannelVector weight = channel_vector(call, Arg::weight);
-  const ChannelVector bias = channel_vector(call, Arg::bias);
+  const auto [weight, bias] = affine_operands(call);
   const ChannelVector mean = channel_vector(call, Arg::running_mean);
   const ChannelVector variance = channel_vector(call, Arg::running_var);
-  (void)weight_type(call, weight, bias, compute);  // declines mixed types before accept()
   (void)shared_type(call, mean, variance, compute);
   const bool train = call.args().boolean(Arg::training);
   check(!train || call.out(1).dtype() == call.out(2).dtype(),

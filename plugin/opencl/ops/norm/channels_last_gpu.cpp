@@ -10,6 +10,7 @@
 #include "norm_channels_params.h"
 #include "ops/reduce/reduction.h"
 #include "planes_gpu.h"
+#include "planes_operands.h"
 
 namespace ocltensor::opencl::norm {
 namespace {
@@ -86,12 +87,7 @@ void channels_last_forward_gpu(const OpCall& call, const PlanesProblem& problem)
   const DType compute = compute_type(input.dtype());
   ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
   Work w(call, p, {input, out}, compute);
-  w.params.weight_stride = weight.stride();
-  w.params.bias_stride = bias.stride();
-  w.params.mean_stride = mean.stride();
-  w.params.variance_stride = variance.stride();
-  w.params.momentum = scalar_bits(given.momentum, compute);
-  w.params.eps = scalar_bits(given.eps, compute);
+  set_operands(w.params, problem);
   Defines d = w.defines(compute);
   define_operands(d, call, problem);
   std::optional<Scratch> table;
@@ -131,10 +127,7 @@ void channels_last_backward_gpu(const OpCall& call, const PlanesGradient& proble
   const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
   Work w(call, p, {grad, input, out}, compute);
-  w.params.weight_stride = weight.stride();
-  w.params.mean_stride = saved.mean_stride;
-  w.params.variance_stride = saved.inverse_stride;
-  w.params.eps = scalar_bits(saved.eps.value_or(0), compute);
+  set_operands(w.params, problem);
   Defines d = w.defines(compute);
   define_operands(d, call, problem);
   std::array<std::optional<ContiguousOutput>, 2> outs;

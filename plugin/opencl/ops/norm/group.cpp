@@ -18,10 +18,7 @@ Planes planes_of(const OpCall& call) {
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView input = call.args().tensor(Arg::input);
-  const DType compute = compute_type(input.dtype());
-  const ChannelVector weight = channel_vector(call, Arg::weight);
-  const ChannelVector bias = channel_vector(call, Arg::bias);
-  (void)weight_type(call, weight, bias, compute);  // declines mixed types before accept()
+  const auto [weight, bias] = affine_operands(call);
   check(call.out(1).dtype() == call.out(2).dtype(), "{}: statistics of different types",
         call.name());
   call.accept();

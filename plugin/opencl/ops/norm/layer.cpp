@@ -63,6 +63,18 @@ DType layer_weight_type(const OpCall& call, DType fallback) {
   return w ? w->dtype() : b ? b->dtype() : fallback;
 }
 
+Defines layer_defines(const LayerTypes& types, bool has_weight, bool has_bias, bool centred) {
+  Defines d;
+  d.type(define::COMPUTE, types.compute)
+      .type(define::W, types.weights)
+      .type(define::X, types.x)
+      .type(define::DY, types.dy)
+      .type(define::S, types.statistics)
+      .type(define::OUT, types.out);
+  return d.set(define::HAS_WEIGHT, has_weight)
+      .set(define::HAS_BIAS, has_bias)
+      .set(define::CENTRED, centred);
+}
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s) {
   d.set(define::GROUP, reduce::group_size(call.caps())).set(define::VEC, layout.vector);
@@ -96,16 +108,9 @@ struct LayerProblem {
 };
 
 Defines forward_defines(const LayerProblem& p) {
-  Defines d;
-  d.type(define::COMPUTE, p.compute)
-      .type(define::W, p.weights)
-      .type(define::X, p.in.dtype())
-      .type(define::DY, p.in.dtype())
-      .type(define::S, p.scale.dtype())
-      .type(define::OUT, p.out.dtype());
-  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
-      .set(define::HAS_BIAS, p.bias.tensor.has_value())
-      .set(define::CENTRED, p.mean != nullptr);
+  const DType in = p.in.dtype();
+  return layer_defines({p.compute, p.weights, in, in, p.scale.dtype(), p.out.dtype()},
+                       p.weight.tensor.has_value(), p.bias.tensor.has_value(), p.mean != nullptr);
 }
 
 Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {

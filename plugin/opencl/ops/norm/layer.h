@@ -40,6 +40,11 @@ LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t 
 int64_t rows_per_item(const LayerShape& s);  // for CPU drivers
 // The type that weight and bias share in the kernels; a mixture is declined.
 DType layer_weight_type(const OpCall& call, DType fallback);
+// What the kernels of both directions are told of the operands.
+struct LayerTypes {
+  DType compute, weights, x, dy, statistics, out;
+};
+Defines layer_defines(const LayerTypes& types, bool has_weight, bool has_bias, bool centred);
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s);
 void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,

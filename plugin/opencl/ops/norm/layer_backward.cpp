@@ -111,16 +111,9 @@ struct LayerGradient {
 };
 
 Defines gradient_defines(const LayerGradient& p) {
-  Defines d;
-  d.type(define::COMPUTE, p.compute)
-      .type(define::W, p.weights)
-      .type(define::X, p.x.dtype())
-      .type(define::DY, p.dy.dtype())
-      .type(define::S, p.scale.dtype())
-      .type(define::OUT, p.out.dtype());
-  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
-      .set(define::HAS_BIAS, int64_t{0})
-      .set(define::CENTRED, p.mean != nullptr);
+  return layer_defines(
+      {p.compute, p.weights, p.x.dtype(), p.dy.dtype(), p.scale.dtype(), p.out.dtype()},
+      p.weight.tensor.has_value(), false, p.mean != nullptr);
 }
 
 Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& p) {

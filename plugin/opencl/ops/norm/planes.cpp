@@ -57,6 +57,12 @@ DType weight_type(const OpCall& call, const ChannelVector& weight, const Channel
   return weight.tensor ? weight.tensor->dtype() : bias.tensor ? bias.tensor->dtype() : fallback;
 }
 
+Affine affine_operands(const OpCall& call) {
+  Affine a{channel_vector(call, Arg::weight), channel_vector(call, Arg::bias)};
+  (void)weight_type(call, a.weight, a.bias, DType::Float32);  // declines mixed types
+  return a;
+}
+
 Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DType compute) {
   Statistics s{numbers(call, p.stats(), compute), numbers(call, p.stats(), compute)};
   const View v = statistics_view(p);

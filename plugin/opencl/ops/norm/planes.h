@@ -48,6 +48,12 @@ ChannelVector channel_vector(const OpCall& call, Arg argument);
 DType weight_type(const OpCall& call, const ChannelVector& weight, const ChannelVector& bias,
                   DType fallback);
 
+// Weight and bias of a call, in one type.
+struct Affine {
+  ChannelVector weight, bias;
+};
+Affine affine_operands(const OpCall& call);
+
 struct NormNumbers {
   double momentum, eps;
 };

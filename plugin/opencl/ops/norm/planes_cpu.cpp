@@ -9,6 +9,7 @@
 #include "kernels/norm.h"
 #include "norm_planes_params.h"
 #include "ops/reduce/reduction.h"
+#include "planes_operands.h"
 
 namespace ocltensor::opencl::norm {
 namespace {
@@ -51,28 +52,14 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
   const DType compute = compute_type(input.dtype());
   ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
   Defines d;
-  d.type(define::COMPUTE, compute)
-      .type(define::X, input.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, weight_type(call, weight, bias, compute))
-      .type(define::S, call.out(1).dtype())
-      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_BIAS, bias.tensor.has_value())
-      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
-      .set(define::BY_CHANNEL, train && p.by_channel())
-      .set(define::TRAIN, train);
+  d.type(define::COMPUTE, compute).set(define::BY_CHANNEL, train && p.by_channel());
+  define_operands(d, call, problem);
   NormPlanesParams n = params_for(p, compute);
   if (!train) {  // every plane is normalised by itself
     n.stats = p.samples * p.channels;
     n.pieces = n.stat_step = 1;
   }
-  n.weight_stride = weight.stride();
-  n.bias_stride = bias.stride();
-  n.mean_stride = mean.stride();
-  n.variance_stride = variance.stride();
-  n.momentum = scalar_bits(numbers.momentum, compute);
-  n.eps = scalar_bits(numbers.eps, compute);
+  set_operands(n, problem);
   const Division division = divide_statistics(call, n);
   call.launch(kernels::norm::planes_cpu::planes_norm, d,
               {.x = input,

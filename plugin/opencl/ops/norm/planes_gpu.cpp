@@ -10,6 +10,7 @@
 #include "kernels/norm.h"
 #include "norm_elements_params.h"
 #include "ops/reduce/reduction.h"
+#include "planes_operands.h"
 
 namespace ocltensor::opencl::norm {
 
@@ -25,34 +26,6 @@ int64_t vector_width(int64_t length, std::initializer_list<TensorView> tensors) 
   int64_t width = 16 / largest;
   while (width > 1 && !fits(width)) width /= 2;
   return width;
-}
-
-void define_operands(Defines& d, const OpCall& call, const PlanesProblem& problem) {
-  const auto& [input, out, weight, bias, mean, variance, p, train, numbers] = problem;
-  const DType compute = compute_type(input.dtype());
-  d.type(define::X, input.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, weight_type(call, weight, bias, compute))
-      .type(define::S, call.out(1).dtype())
-      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_BIAS, bias.tensor.has_value())
-      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
-      .set(define::TRAIN, train);
-}
-
-void define_operands(Defines& d, const OpCall& call, const PlanesGradient& problem) {
-  const auto& [grad, input, out, saved, weight, p, train, which] = problem;
-  d.type(define::X, input.dtype())
-      .type(define::DY, grad.dtype())
-      .type(define::OUT, out.dtype())
-      .type(define::W, gradient_weight_type(call, weight, which, compute_type(input.dtype())))
-      .type(define::S, saved.mean.dtype())
-      .set(define::HAS_WEIGHT, weight.tensor.has_value())
-      .set(define::HAS_WEIGHT_GRAD, which[1])
-      .set(define::HAS_BIAS_GRAD, which[2])
-      .set(define::TRAIN, train)
-      .set(define::FROM_VARIANCE, saved.eps.has_value());
 }
 
 namespace {
@@ -148,12 +121,7 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   const bool merge = train && !in_one(call, w);
   if (train && !merge) widen(call, w);
   w.cut(train && !merge ? 1 : pieces_for(call, w));
-  w.n.weight_stride = weight.stride();
-  w.n.bias_stride = bias.stride();
-  w.n.mean_stride = mean.stride();
-  w.n.variance_stride = variance.stride();
-  w.n.momentum = scalar_bits(numbers.momentum, compute);
-  w.n.eps = scalar_bits(numbers.eps, compute);
+  set_operands(w.n, problem);
   Defines d = defines_for(w, input.numel(), compute);
   define_operands(d, call, problem);
   d.set(define::BY_CHANNEL, p.by_channel()).set(define::MERGE, merge);
@@ -183,10 +151,7 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
   Work w = statistics_work(call, p, vector_width(p.inner, {grad, input, out}), compute);
-  w.n.weight_stride = weight.stride();
-  w.n.mean_stride = saved.mean_stride;
-  w.n.variance_stride = saved.inverse_stride;
-  w.n.eps = scalar_bits(saved.eps.value_or(0), compute);
+  set_operands(w.n, problem);
   const bool merge = !p.by_channel() || !in_one(call, w);
   if (!merge) widen(call, w);
   w.cut(merge ? pieces_for(call, w) : 1);

@@ -12,10 +12,6 @@ const char* refuse_planes_gpu(const Planes& p);
 // The widest vectors, up to 16 bytes, at whose multiples runs of `length` elements begin and end.
 int64_t vector_width(int64_t length, std::initializer_list<TensorView> tensors);
 
-// What the kernels of a direction are told of its operands: their types, and which there are.
-void define_operands(Defines& d, const OpCall& call, const PlanesProblem& problem);
-void define_operands(Defines& d, const OpCall& call, const PlanesGradient& problem);
-
 // As planes_forward() in planes.h.
 void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem);
 

@@ -6,6 +6,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/nest.h"
 #include "kernels/scan.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/complex.h"
@@ -13,16 +14,6 @@
 
 namespace ocltensor::opencl::scan {
 namespace {
-
-struct Nest {
-  int64_t outer = 1, n = 1, inner = 1;
-};
-Nest nest_of(TensorView self, int64_t dim) {
-  Nest nest;
-  for (int64_t d = 0; d < self.ndim(); ++d)
-    (d < dim ? nest.outer : d == dim ? nest.n : nest.inner) *= self.size(d);
-  return nest;
-}
 
 enum class Operation : uint8_t { Sum, Product, LogSumExp };
 

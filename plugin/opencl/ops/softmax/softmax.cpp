@@ -7,26 +7,16 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/nest.h"
 #include "kernels/softmax.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl::softmax {
 namespace {
 
-struct Shape {
-  int64_t outer = 1, n = 1, inner = 1;
-};
-Shape shape_of(TensorView self, int64_t dim) {
-  Shape s;
-  const int64_t at = wrap_dim(dim, self.ndim());
-  for (int64_t d = 0; d < self.ndim(); ++d)
-    (d < at ? s.outer : d == at ? s.n : s.inner) *= self.size(d);
-  return s;
-}
-
 // All tensors are contiguous and not empty.
 struct SoftmaxProblem {
-  Shape shape;
+  Nest nest;
   bool log, backward;
   TensorView first, second;  // the input, twice; or the gradient and forward's result
   TensorView out;
@@ -45,7 +35,7 @@ Defines defines_for(const SoftmaxProblem& p) {
 // ---- CPU drivers
 
 void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
-  const Shape& s = p.shape;
+  const Nest& s = p.nest;
   Defines d = defines_for(p);
   if (p.compute == DType::Float32) d.set(define::FAST_EXP, 1);
   if (!p.backward && p.out.dtype() == p.compute) d.set(define::KEEP, 1);
@@ -57,18 +47,11 @@ void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
   const Grid items{divide_up(units, per), 1, 1};
   if (p.backward)
     call.launch(kernels::softmax::softmax_backward_cpu::softmax, d,
-                {.a = p.first,
-                 .b = p.second,
-                 .out = p.out,
-                 .outer = s.outer,
-                 .n = s.n,
-                 .inner = s.inner,
-                 .per = per})
+                {.a = p.first, .b = p.second, .out = p.out, .s = s, .per = per})
         .run(items, {1, 1, 1});
   else
-    call.launch(
-            kernels::softmax::softmax_cpu::softmax, d,
-            {.a = p.first, .out = p.out, .outer = s.outer, .n = s.n, .inner = s.inner, .per = per})
+    call.launch(kernels::softmax::softmax_cpu::softmax, d,
+                {.a = p.first, .out = p.out, .s = s, .per = per})
         .run(items, {1, 1, 1});
 }
 
@@ -82,23 +65,23 @@ struct LongRows {
 };
 Planned<LongRows> plan_long_rows(const OpCall& call, const SoftmaxProblem& p) {
   const int64_t group = reduce::group_size(call.caps());
-  if (p.shape.inner != 1) return "rows are not contiguous";
-  if (p.shape.n <= group * kHeld) return "rows fit a work-group's registers";
-  const int64_t pieces = divide_up(p.shape.n, group * kHeld);
-  return LongRows{group, pieces, divide_up(p.shape.n, pieces)};
+  if (p.nest.inner != 1) return "rows are not contiguous";
+  if (p.nest.n <= group * kHeld) return "rows fit a work-group's registers";
+  const int64_t pieces = divide_up(p.nest.n, group * kHeld);
+  return LongRows{group, pieces, divide_up(p.nest.n, pieces)};
 }
 
 // Two launches: the first one computes the numbers of each chunk, the second one the results.
 void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& plan) {
   const int64_t numbers = p.backward ? 1 : 2;  // of a chunk
-  const int64_t chunks = p.shape.outer * plan.pieces;
+  const int64_t chunks = p.nest.outer * plan.pieces;
   Defines d = defines_for(p);
   d.set(define::GROUP, plan.group);
   const Scratch partials =
       call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
   const Grid items{chunks * plan.group, 1, 1};
   const Grid group{plan.group, 1, 1};
-  const int64_t n = p.shape.n;
+  const int64_t n = p.nest.n;
   if (p.backward) {
     namespace kernel = kernels::softmax::softmax_long_rows_backward;
     call.launch(kernel::softmax_partial, d,
@@ -145,9 +128,9 @@ Planned<WholeRows> plan_whole_rows(const OpCall& call, const SoftmaxProblem& p) 
   constexpr int64_t kBytes = 16;
   const Capabilities& caps = call.caps();
   if (!caps.register_tiles()) return "the device keeps no tiles in registers";
-  if (p.shape.inner != 1) return "rows are not contiguous";
-  if (p.shape.n <= reduce::group_size(caps) * kHeld) return "rows fit fewer work-items' registers";
-  if (p.shape.outer < static_cast<int64_t>(caps.compute_units)) return "too few rows";
+  if (p.nest.inner != 1) return "rows are not contiguous";
+  if (p.nest.n <= reduce::group_size(caps) * kHeld) return "rows fit fewer work-items' registers";
+  if (p.nest.outer < static_cast<int64_t>(caps.compute_units)) return "too few rows";
   const DType type = p.out.dtype();
   if (p.compute != DType::Float32 || p.first.dtype() != type || p.second.dtype() != type)
     return "types other than one of float32, float16 and bfloat16";
@@ -157,7 +140,7 @@ Planned<WholeRows> plan_whole_rows(const OpCall& call, const SoftmaxProblem& p) 
       static_cast<int64_t>(std::bit_floor(std::min(kWidest, caps.max_work_group_size)));
   const int64_t vector = kBytes / size_of(type);
   // A row may start at a vector's last element.
-  const int64_t held = divide_up(p.shape.n + vector - 1, group * vector);
+  const int64_t held = divide_up(p.nest.n + vector - 1, group * vector);
   if (held > kMostHeld) return "rows do not fit a work-group's registers";
   return WholeRows{group, vector, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(held)))};
 }
@@ -166,21 +149,21 @@ void run_whole_rows(const OpCall& call, const SoftmaxProblem& p, const WholeRows
   Defines d;
   d.type(define::COMPUTE, p.compute).type(define::A, p.out.dtype()).set(define::LOG, p.log);
   d.set(define::GROUP, plan.group).set(define::VEC, plan.vector).set(define::HELD, plan.held);
-  const Grid items{p.shape.outer * plan.group, 1, 1};
+  const Grid items{p.nest.outer * plan.group, 1, 1};
   const Grid group{plan.group, 1, 1};
   if (p.backward)
     call.launch(kernels::softmax::softmax_whole_rows_backward::softmax, d,
-                {.a = p.first, .b = p.second, .out = p.out, .n = p.shape.n})
+                {.a = p.first, .b = p.second, .out = p.out, .n = p.nest.n})
         .run(items, group);
   else
     call.launch(kernels::softmax::softmax_whole_rows::softmax, d,
-                {.a = p.first, .out = p.out, .n = p.shape.n})
+                {.a = p.first, .out = p.out, .n = p.nest.n})
         .run(items, group);
 }
 
 // How many work-items share a row: each takes 16 elements if that leaves enough work-groups, else
 // 8.
-int64_t lanes_for(const OpCall& call, const Shape& s, int64_t group) {
+int64_t lanes_for(const OpCall& call, const Nest& s, int64_t group) {
   const int64_t widest = s.inner == 1 ? group : std::max<int64_t>(1, group / 32);
   const int64_t busy = static_cast<int64_t>(call.caps().compute_units) * 4 * group;
   int64_t lanes = 1;
@@ -191,7 +174,7 @@ int64_t lanes_for(const OpCall& call, const Shape& s, int64_t group) {
 }
 
 void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
-  const Shape& s = p.shape;
+  const Nest& s = p.nest;
   const int64_t group = reduce::group_size(call.caps());
   const int64_t lanes = lanes_for(call, s, group);
   Defines d = defines_for(p);
@@ -202,23 +185,12 @@ void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
   const Grid local{group, 1, 1};
   if (p.backward) {
     call.launch(kernels::softmax::softmax_backward_gpu::softmax, d,
-                {.a = p.first,
-                 .b = p.second,
-                 .out = p.out,
-                 .outer = s.outer,
-                 .n = s.n,
-                 .inner = s.inner,
-                 .lanes = lanes})
+                {.a = p.first, .b = p.second, .out = p.out, .s = s, .lanes = lanes})
         .run(items, local);
   } else {
     namespace kernel = kernels::softmax::softmax_gpu;
     call.launch(s.n <= lanes * kHeld ? kernel::softmax_held : kernel::softmax, d,
-                {.a = p.first,
-                 .out = p.out,
-                 .outer = s.outer,
-                 .n = s.n,
-                 .inner = s.inner,
-                 .lanes = lanes})
+                {.a = p.first, .out = p.out, .s = s, .lanes = lanes})
         .run(items, local);
   }
 }
@@ -246,8 +218,8 @@ constinit const SoftmaxAlgorithm kCpu({.id = "softmax.cpu",
 
 struct SoftmaxTraits {
   static std::string describe(const OpCall& call, const SoftmaxProblem& p) {
-    return fmt::format("{} {} {}x{}x{}", call.name(), name(p.first.dtype()), p.shape.outer,
-                       p.shape.n, p.shape.inner);
+    return fmt::format("{} {} {}x{}x{}", call.name(), name(p.first.dtype()), p.nest.outer, p.nest.n,
+                       p.nest.inner);
   }
 };
 using Algorithms = AlgorithmList<SoftmaxProblem, SoftmaxTraits>;
@@ -262,7 +234,7 @@ template <bool log>
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(Arg::self);
-  const Shape s = shape_of(self, call.args().integer(Arg::dim));
+  const Nest s = nest_of(self, call.args().integer(Arg::dim));
   call.accept();
   if (self.numel() == 0) return;
   const Contiguous in(call, self);
@@ -277,7 +249,7 @@ void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(Arg::grad_output);
   const TensorView result = call.args().tensor(Arg::output);
-  const Shape s = shape_of(grad, call.args().integer(Arg::dim));
+  const Nest s = nest_of(grad, call.args().integer(Arg::dim));
   call.accept();
   if (grad.numel() == 0) return;
   const Contiguous a(call, grad);

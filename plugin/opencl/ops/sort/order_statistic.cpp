@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "call/division.h"
+#include "call/order_with_last.h"
 #include "kernels/sort.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
@@ -22,14 +23,6 @@ LocalTensor as_column(TensorView out, const Dims& kept, int64_t dim) {
   strides.insert(static_cast<size_t>(std::min<int64_t>(dim, static_cast<int64_t>(strides.size()))),
                  1);
   return LocalTensor(out.address(), out.dtype(), kept, strides);
-}
-
-Dims with_last(int64_t rank, int64_t dim) {
-  Dims order;
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != dim) order.push_back(d);
-  order.push_back(dim);
-  return order;
 }
 
 // Row-major [rows, length], and columns for the results.
@@ -144,7 +137,7 @@ void statistic(OpCall& call, Statistic what) {
   const int64_t wanted = what == Statistic::Place ? call.args().integer(Arg::k) - 1 : 0;
   call.accept();
   if (!call.wants(0)) return;
-  const Dims order = with_last(rank, dim);
+  const Dims order = order_with_last(rank, dim);
   Dims kept(self.view().sizes());
   kept[static_cast<size_t>(dim)] = 1;
   const Contiguous dense(call, copy::permuted(self, order));

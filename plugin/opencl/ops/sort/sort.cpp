@@ -6,6 +6,7 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/order_with_last.h"
 #include "kernels/sort.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
@@ -183,15 +184,6 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The order of dimensions with `dim` last.
-Dims order_for(int64_t rank, int64_t dim) {
-  Dims order;
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != dim) order.push_back(d);
-  order.push_back(dim);
-  return order;
-}
-
 LocalTensor as_rows(TensorView dense) {
   const int64_t length = dense.size(-1);
   return LocalTensor(dense.address(), dense.dtype(),
@@ -204,7 +196,7 @@ void sorted(OpCall& call, bool descending) {
   const LocalTensor values = copy::at_least_1d(call.out(0));
   const LocalTensor indices = copy::at_least_1d(call.out(1));
   const int64_t rank = self.view().ndim();
-  const Dims order = order_for(rank, wrap_dim(call.args().integer(Arg::dim), rank));
+  const Dims order = order_with_last(rank, wrap_dim(call.args().integer(Arg::dim), rank));
   if (self.view().size(order.back()) > INT32_MAX)
     unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
   call.accept();

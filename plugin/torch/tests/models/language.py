@@ -8,6 +8,13 @@ from torch import nn
 from .case import Case
 
 WORDS = 97
+# Sizes by the names that most configurations have.
+SMALL = {
+    "hidden_size": 48,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 
 
 def _tokens(batch: int = 2, length: int = 13) -> torch.Tensor:
@@ -18,11 +25,8 @@ def bert() -> Case:
     from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig(
+        **SMALL,
         vocab_size=WORDS,
-        hidden_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
         max_position_embeddings=32,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
@@ -126,23 +130,9 @@ def whisper() -> Case:
 def clip() -> Case:
     from transformers import CLIPConfig, CLIPModel
 
-    text = {
-        "vocab_size": WORDS,
-        "hidden_size": 48,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "max_position_embeddings": 16,
-        "eos_token_id": WORDS - 1,
-    }
-    vision = {
-        "hidden_size": 48,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "image_size": 32,
-        "patch_size": 8,
-    }
+    words = {"vocab_size": WORDS, "max_position_embeddings": 16, "eos_token_id": WORDS - 1}
+    text = SMALL | words
+    vision = SMALL | {"image_size": 32, "patch_size": 8}
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=32)
     ids = _tokens(4, 9)
     ids[:, -1] = WORDS - 1
