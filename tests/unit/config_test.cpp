@@ -67,6 +67,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_COMPILE", "2"},
                         {"OCLTENSOR_DISTRIBUTED_ENGINE", "nccl"},
+                        {"OCLTENSOR_CPU_DEVICES", "0"},
                         {"OCLTENSOR_FLOAT64", "no"},
                         {"OCLTENSOR_CAPS", "fp8=0"},
                         {"OCLTENSOR_CAPS", "fp16"},
@@ -130,7 +131,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 42u);
+  EXPECT_EQ(config::list().size(), 43u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

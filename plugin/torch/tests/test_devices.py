@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -281,6 +283,53 @@ class BelongsToOneDevice(unittest.TestCase):
         cpu = torch.device("cpu")
         for one, other in zip(step(A, B), step(cpu, cpu), strict=True):
             torch.testing.assert_close(one, other)
+
+
+PARTS = """
+import torch, torch_ocl
+parts = [torch.ocl.get_device_properties(k) for k in range(torch.ocl.device_count())]
+print(*(part.compute_units for part in parts))
+torch.manual_seed(0)
+x, w = torch.randn(64, 96), torch.randn(96, 32)
+wanted = x.double() @ w.double()
+for k in range(len(parts)):
+    a = x.to(f"ocl:{k}") @ w.to(f"ocl:{k}")
+    error = (a.cpu() - wanted).abs().max() / wanted.abs().max()
+    assert error < 1e-6 and a.device.index == k, (k, error)  # sums of 96 products in float32
+    assert torch.equal(a.to("ocl:0").cpu(), a.cpu())
+"""
+
+
+class PartsOfACpu(unittest.TestCase):
+    def run_parts(self, count: int) -> subprocess.CompletedProcess[str]:
+        env = {"OCLTENSOR_CPU_DEVICES": str(count), "POCL_DEVICES": "pthread"}
+        done = subprocess.run(
+            [sys.executable, "-c", PARTS],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **env},
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_each_has_its_share_of_the_cores(self) -> None:
+        whole = self.run_parts(1).stdout.split()
+        if len(whole) != 1 or int(whole[0]) < 2 or "CPU" not in device_kind():
+            self.skipTest("SKIPPED: needs one device that is a CPU of two cores")
+        units = int(whole[0])
+        self.assertEqual(self.run_parts(2).stdout.split(), [str(units // 2)] * 2)
+
+    def test_more_parts_than_cores_leave_it_whole(self) -> None:
+        if "CPU" not in device_kind():
+            self.skipTest("SKIPPED: needs a device that is a CPU")
+        done = self.run_parts(4096)
+        self.assertEqual(len(done.stdout.split()), 1)
+        self.assertRegex(done.stderr, "OCLTENSOR_CPU_DEVICES=4096: .* stays whole")
+
+
+def device_kind() -> str:
+    return torch.ocl.get_device_properties(0).kind.upper()
 
 
 if __name__ == "__main__":

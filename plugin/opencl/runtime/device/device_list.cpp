@@ -128,6 +128,39 @@ std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wan
   return chosen;
 }
 
+// OCLTENSOR_CPU_DEVICES: each CPU as that many devices of equal shares of its cores.
+std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, int64_t wanted,
+                                   std::string& report) {
+  std::vector<Candidate> found;
+  for (Candidate& candidate : whole) {
+    const Capabilities& caps = candidate.caps;
+    if (wanted <= 1 || (caps.type & CL_DEVICE_TYPE_CPU) == 0) {
+      found.push_back(std::move(candidate));
+      continue;
+    }
+    const auto units = static_cast<int64_t>(caps.compute_units);
+    const std::array<cl_device_partition_property, 3> equally{
+        CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(units / wanted), 0};
+    std::vector<cl::Device> parts;
+    const cl_int code = units < wanted
+                            ? CL_INVALID_DEVICE_PARTITION_COUNT
+                            : candidate.device.createSubDevices(equally.data(), &parts);
+    if (code != CL_SUCCESS || parts.size() < static_cast<size_t>(wanted)) {
+      const std::string why = fmt::format(
+          "OCLTENSOR_CPU_DEVICES={}: {} with {} compute units stays whole ({})", wanted, caps.name,
+          units, code == CL_SUCCESS ? "its driver makes fewer parts" : error_name(code));
+      logging::warning("device", "{}", why);
+      report += why + "\n";
+      found.push_back(std::move(candidate));
+      continue;
+    }
+    parts.resize(static_cast<size_t>(wanted));  // a rest of its cores makes more
+    for (const cl::Device& part : parts)
+      found.push_back({candidate.platform, part, query_capabilities(candidate.platform, part)});
+  }
+  return found;
+}
+
 // Which kernels a device is given, by what is known of it.
 std::string kernels_for(const Capabilities& c) {
   if (c.style == KernelStyle::Cpu) return "kernels for CPUs";
@@ -151,8 +184,9 @@ DeviceList build() {
     (void)cl();
     note_driver_loaded();
     const DriverVariables kept;
-    auto chosen =
-        select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
+    auto chosen = divide_cpus(
+        select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report),
+        config::get_int(config::Knob::CpuDevices), list.report);
     for (Candidate& c : chosen)
       list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
                                                       c.platform(), c.device(), std::move(c.caps)));
