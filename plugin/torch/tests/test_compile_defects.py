@@ -99,6 +99,16 @@ class Defects(InGpuStyle, CompileCase):
         self.check(change, x, torch.tensor([0, 2]), mask)
         self.check(change, x.half(), torch.tensor([0, 2]), mask)
 
+    def test_a_copy_that_reads_itself(self) -> None:  # Inductor's own, on every device
+        def reverse(x):
+            y, back = x * 2, torch.arange(x.shape[0], device=x.device).flip(0)
+            z = (x * 4).t()
+            return y.index_put((back,), y), z.index_put((back[-5:],), z.t().t()[:5])
+
+        self.check(reverse, torch.arange(200).view(20, 10).float())
+        places = torch.tensor([2, 0, 1, 1])
+        self.check(lambda x: (x + 0).index_put((x + 0,), x + 5), places)
+
     def test_names_of_many_operators(self) -> None:  # PoCL 3.1 ends the process
         def chain(x):
             for name in ("sin", "cos", "tanh", "sigmoid", "atan", "erf", "exp", "sqrt", "floor"):

@@ -15,7 +15,9 @@ from unittest import mock
 import sympy
 import torch
 from torch._inductor import compile_fx, graph, lowering, scheduler, utils
-from torch._inductor.fx_passes import joint_graph, post_grad
+from torch._inductor.fx_passes import joint_graph, post_grad, reinplace
+from torch._inductor.fx_utils import get_node_storage
+from torch.utils import _pytree as pytree
 
 from torch_ocl.inductor import decide
 from torch_ocl.inductor.target import KEPT_ROW, Target
@@ -81,6 +83,27 @@ def _is_kept_row(x: Any, axis: Any) -> bool:
     return is_last and is_known and WIDTH <= math.prod(map(int, row)) <= KEPT_ROW
 
 
+def _nothing_reads_what_it_changes(original: dict[Any, Any]) -> dict[Any, Any]:
+    def with_check(row: Any) -> Any:
+        def check(node: torch.fx.Node) -> bool:
+            return row.extra_check(node) and not _reads_what_it_changes(node)
+
+        return dataclasses.replace(row, extra_check=check)
+
+    # Operators of several tensors, collectives among them, change each tensor by itself.
+    return {
+        operator: with_check(row) if row.mutated_arg == 0 else row
+        for operator, row in original.items()
+    }
+
+
+def _reads_what_it_changes(node: torch.fx.Node) -> bool:
+    """Whether another argument has the memory of the first."""
+    changed = get_node_storage(node.args[0])
+    others = pytree.tree_leaves(node.args[1:])
+    return any(get_node_storage(n) == changed for n in others if isinstance(n, torch.fx.Node))
+
+
 PATCHES = (
     Patch(
         utils,
@@ -141,6 +164,12 @@ PATCHES = (
         "use_scatter_fallback",
         _always(True),
         "the same for scatter",
+    ),
+    Patch(
+        reinplace,
+        "inplaceable_ops",
+        _nothing_reads_what_it_changes,
+        "x.index_put((places,), x) becomes a change of x that reads x meanwhile (every device)",
     ),
     Patch(
         graph.GraphLowering,
