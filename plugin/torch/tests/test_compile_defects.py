@@ -109,6 +109,14 @@ class Defects(InGpuStyle, CompileCase):
         places = torch.tensor([2, 0, 1, 1])
         self.check(lambda x: (x + 0).index_put((x + 0,), x + 5), places)
 
+    def test_a_change_of_a_piece(self) -> None:  # Inductor's own, on GPUs
+        def join(x):
+            y = x[torch.arange(x.shape[0], device=x.device).flip(0)]
+            places = torch.arange(x.shape[1], device=x.device)[::2]
+            return torch.cat([y, y.flip(1)], 1), y.index_fill(1, places, 1)
+
+        self.check(join, torch.arange(21).view(3, 7))
+
     def test_names_of_many_operators(self) -> None:  # PoCL 3.1 ends the process
         def chain(x):
             for name in ("sin", "cos", "tanh", "sigmoid", "atan", "erf", "exp", "sqrt", "floor"):

@@ -83,24 +83,26 @@ def _is_kept_row(x: Any, axis: Any) -> bool:
     return is_last and is_known and WIDTH <= math.prod(map(int, row)) <= KEPT_ROW
 
 
-def _nothing_reads_what_it_changes(original: dict[Any, Any]) -> dict[Any, Any]:
+def _changes_its_own_memory_alone(original: dict[Any, Any]) -> dict[Any, Any]:
     def with_check(row: Any) -> Any:
         def check(node: torch.fx.Node) -> bool:
-            return row.extra_check(node) and not _reads_what_it_changes(node)
+            return row.extra_check(node) and not _is_read_elsewhere(node)
 
         return dataclasses.replace(row, extra_check=check)
 
-    # Operators of several tensors, collectives among them, change each tensor by itself.
+    # Collectives of several tensors are left as they are.
     return {
         operator: with_check(row) if row.mutated_arg == 0 else row
         for operator, row in original.items()
     }
 
 
-def _reads_what_it_changes(node: torch.fx.Node) -> bool:
-    """Whether another argument has the memory of the first."""
+def _is_read_elsewhere(node: torch.fx.Node) -> bool:
+    """Whether another argument, or a concatenation, whose pieces are made where they end up, has
+    the memory of the first argument."""
     changed = get_node_storage(node.args[0])
-    others = pytree.tree_leaves(node.args[1:])
+    joins = node.graph.find_nodes(op="call_function", target=torch.ops.aten.cat.default)
+    others = pytree.tree_leaves([node.args[1:], [join.args for join in joins]])
     return any(get_node_storage(n) == changed for n in others if isinstance(n, torch.fx.Node))
 
 
@@ -168,8 +170,9 @@ PATCHES = (
     Patch(
         reinplace,
         "inplaceable_ops",
-        _nothing_reads_what_it_changes,
-        "x.index_put((places,), x) becomes a change of x that reads x meanwhile (every device)",
+        _changes_its_own_memory_alone,
+        "x.index_put((places,), x) becomes a change of x that reads x meanwhile (every device), "
+        "and a change of what a concatenation has as its piece changes that (GPUs)",
     ),
     Patch(
         graph.GraphLowering,
