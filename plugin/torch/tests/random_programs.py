@@ -294,7 +294,9 @@ class Given:
 
     def text(self) -> str:
         numbers = "exact" if self.is_exact else "normal"
-        return f"{self.name} = {numbers}({list(self.shape)}, {self.dtype}, {self.seed}): {self.view}"
+        return (
+            f"{self.name} = {numbers}({list(self.shape)}, {self.dtype}, {self.seed}): {self.view}"
+        )
 
 
 @dataclasses.dataclass
@@ -315,7 +317,10 @@ class Program:
     is_dynamic: bool
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}{', dynamic' * self.is_dynamic}", *(g.text() for g in self.given)]
+        lines = [
+            f"seed {self.seed}{', dynamic' * self.is_dynamic}",
+            *(g.text() for g in self.given),
+        ]
         lines += [line.text for line in self.lines]
         return "\n".join([*lines, f"return {', '.join(self.shown)}"])
 
@@ -427,7 +432,6 @@ def _drawn_line(
     number: int,
     values: dict[str, torch.Tensor],
     known: dict[str, Known],
-    is_dynamic: bool,
 ) -> Line:
     names = list(values)
     x = rng.choice(names[-2:] if rng.random() < 0.75 else names)
@@ -435,14 +439,11 @@ def _drawn_line(
     text = rng.choice(table[rng.choice(list(table))])
     result = f"v{number}"
     rank = max(1, values[x].dim())
-    # A size that is 1 by its numbers alone, as half of 2, is not broadcast where sizes vary (torch
-    # 2.13, every device): memory behind it is read.
-    beside = [n for n in names if not is_dynamic or values[n].shape == values[x].shape]
     chosen = {
         "r": result,
         "x": x,
-        "y": rng.choice(beside),
-        "z": rng.choice(beside),
+        "y": rng.choice(names),
+        "z": rng.choice(names),
         "a": rng.randrange(rank),
         "b": rng.randrange(rank),
         "t": str(rng.choice(DTYPES)).removeprefix("torch."),
@@ -469,7 +470,7 @@ def draw(seed: int) -> Program:
     for _ in range(60):
         if len(lines) == wanted:
             break
-        line = _drawn_line(rng, len(lines), values, known, program.is_dynamic)
+        line = _drawn_line(rng, len(lines), values, known)
         before = copy.deepcopy(values), dict(known)
         try:
             _step(line, values, known)

@@ -117,6 +117,15 @@ class Defects(InGpuStyle, CompileCase):
 
         self.check(join, torch.arange(21).view(3, 7))
 
+    def test_a_size_that_varies_and_is_one(self) -> None:  # Inductor's own, on every device
+        def last(x, y):
+            return x.split((x.shape[1] + 1) // 2, 1)[-1] * y
+
+        compiled = torch.compile(last, dynamic=True, fullgraph=True)
+        for n in (3, 6, 5, 3):
+            x, y = torch.randn(20, n), torch.randn(20, 36 if n == 3 else n // 2)
+            self.close([compiled(x.to("ocl"), y.to("ocl"))], [last(x, y)], 0, 0)
+
     def test_names_of_many_operators(self) -> None:  # PoCL 3.1 ends the process
         def chain(x):
             for name in ("sin", "cos", "tanh", "sigmoid", "atan", "erf", "exp", "sqrt", "floor"):

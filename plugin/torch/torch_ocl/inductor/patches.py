@@ -14,9 +14,10 @@ from unittest import mock
 
 import sympy
 import torch
-from torch._inductor import compile_fx, graph, lowering, scheduler, utils
+from torch._inductor import compile_fx, graph, ir, lowering, scheduler, utils
 from torch._inductor.fx_passes import joint_graph, post_grad, reinplace
 from torch._inductor.fx_utils import get_node_storage
+from torch._inductor.virtualized import V
 from torch.utils import _pytree as pytree
 
 from torch_ocl.inductor import decide
@@ -106,6 +107,21 @@ def _is_read_elsewhere(node: torch.fx.Node) -> bool:
     return any(get_node_storage(n) == changed for n in others if isinstance(n, torch.fx.Node))
 
 
+def _repeats_what_is_one_by_its_numbers(_: Callable) -> Callable:
+    def make_reindexer(self: Any) -> Callable[[Any], list[Any]]:
+        sizes = self.data.get_size()
+        is_one = [V.graph.sizevars.is_size_one_or_false(size) for size in sizes]
+        added = len(self.get_size()) - len(sizes)
+
+        def reindex(index: Any) -> list[Any]:
+            pairs = zip(index[added:], is_one, strict=True)
+            return [sympy.S.Zero if one else place for place, one in pairs]
+
+        return reindex
+
+    return make_reindexer
+
+
 PATCHES = (
     Patch(
         utils,
@@ -173,6 +189,13 @@ PATCHES = (
         _changes_its_own_memory_alone,
         "x.index_put((places,), x) becomes a change of x that reads x meanwhile (every device), "
         "and a change of what a concatenation has as its piece changes that (GPUs)",
+    ),
+    Patch(
+        ir.ExpandView,
+        "make_reindexer",
+        _repeats_what_is_one_by_its_numbers,
+        "a size that varies and is 1, as n - (n + 1) // 2 of 3, is taken for one to be repeated "
+        "everywhere but there, and memory behind the tensor is read (every device)",
     ),
     Patch(
         graph.GraphLowering,
