@@ -126,6 +126,22 @@ class Defects(InGpuStyle, CompileCase):
             x, y = torch.randn(20, n), torch.randn(20, 36 if n == 3 else n // 2)
             self.close([compiled(x.to("ocl"), y.to("ocl"))], [last(x, y)], 0, 0)
 
+    def test_truths_and_numbers_of_one_text(self) -> None:
+        x = torch.tensor([[-2, -1, 0, 1, 2]], dtype=torch.int32)
+        self.check(lambda x: torch.fmax((x > 1) & (x > 0) | (x == x), x), x)
+        self.check(lambda x: torch.where(x > 0, x, -1) + torch.full_like(x, True, dtype=bool), x)
+
+    def test_sums_of_long_rows(self) -> None:
+        """In float32 by blocks: one sum of a million numbers near 1 is 1e-5 off."""
+        x = torch.rand(1 << 20, 2)
+        for function in (torch.sum, torch.var, lambda x: x.sum(0), lambda x: x.var(0)):
+            want = function(x.double()).float()
+            for dynamic in (False, True):
+                with self.subTest(dynamic=dynamic):
+                    torch._dynamo.reset()
+                    got = torch.compile(function, dynamic=dynamic)(x.to("ocl"))
+                    self.close([got], [want], 1e-6, 0)
+
     def test_names_of_many_operators(self) -> None:  # PoCL 3.1 ends the process
         def chain(x):
             for name in ("sin", "cos", "tanh", "sigmoid", "atan", "erf", "exp", "sqrt", "floor"):
