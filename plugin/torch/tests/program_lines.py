@@ -3,6 +3,8 @@ ones, {a}, {b} axes of x, {t} is a type. Those that the CPU refuses are not take
 
 _FLOAT = "{x}.float().clamp(-4, 4)"
 _BOUND = "{x}.clamp(-4, 4)"
+# Inductor takes the variance of one value for 0, NaN and Inf among them.
+_FINITE = "{x}.float().nan_to_num(0, 4, -4)"
 # What gives rounded values, of any.
 ROUNDED = {
     "function": tuple(
@@ -34,8 +36,8 @@ ROUNDED = {
         "{r} = {x}.float().mean()",
         "{r} = {x}.softmax({a})",
         "{r} = {x}.log_softmax({a})",
-        "{r} = {x}.float().var({a}, unbiased=False, keepdim=True) + {x}",
-        "{r} = ({x}.float().var({a}, unbiased=False) + 0.1).sqrt()",
+        "{r} = " + _FINITE + ".var({a}, unbiased=False, keepdim=True) + {x}",
+        "{r} = (" + _FINITE + ".var({a}, unbiased=False) + 0.1).sqrt()",
         "{r} = torch.logsumexp({x}.float(), {a}, keepdim=True) + {x}",
         "{r} = torch.nn.functional.layer_norm({x}, {x}.shape[-1:], eps=0.1)",
         "{r} = {x} * torch.rsqrt({x}.float().square().mean(-1, keepdim=True) + 0.1)",

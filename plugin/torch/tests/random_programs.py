@@ -149,17 +149,33 @@ def run(program: Program) -> tuple[list[torch.Tensor], dict[str, Known]]:
     return [values[name] for name in (*program.shown, *left)], known
 
 
+def _overlaps_itself(x: torch.Tensor) -> bool:
+    """Whether several elements have one place in memory: compilers refuse to change those."""
+    reach = 0
+    for stride, size in sorted(zip(x.stride(), x.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
 def _step(line: Line, values: dict[str, torch.Tensor], known: dict[str, Known]) -> None:
     operands = [known[name] for name in line.operands]
     is_exact = all(k.is_exact for k in operands)
     if line.kind == "exactly" and not is_exact:
         raise Invalid
+    before = {n: values[n]._version for n in line.operands}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(line.text, {"torch": torch}, values)
     except (RuntimeError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
         raise Invalid from error
+    if any(
+        values[n]._version != version and _overlaps_itself(values[n])
+        for n, version in before.items()
+    ):
+        raise Invalid
     changed = [n for n, x in values.items() if n in line.operands or n == line.result]
     for name in changed:
         known[name] = _known(values[name], is_exact and line.kind != "rounded", operands)
