@@ -131,6 +131,11 @@ class Defects(InGpuStyle, CompileCase):
         self.check(lambda x: torch.fmax((x > 1) & (x > 0) | (x == x), x), x)
         self.check(lambda x: torch.where(x > 0, x, -1) + torch.full_like(x, True, dtype=bool), x)
 
+    def test_any_of_bytes(self) -> None:  # Inductor's own, on every device: bool
+        x = torch.randint(0, 2, (5, 3), dtype=torch.uint8)
+        for y in (x, x[:, :0]):
+            self.check(lambda x: (~x.any(1), x.any() + 1, x.all(0), x.any((0, 1))), y)
+
     def test_sums_of_long_rows(self) -> None:
         """In float32 by blocks: one sum of a million numbers near 1 is 1e-5 off."""
         x = torch.rand(1 << 20, 2)
