@@ -43,6 +43,7 @@ ROUNDED = {
         "{r} = {x} * torch.rsqrt({x}.float().square().mean(-1, keepdim=True) + 0.1)",
         "{r} = {x}.float().cumsum({a}) * 0.125",
         "{r} = {x}.float().norm(dim={a})",
+        "{r} = torch.logcumsumexp({x}.float().clamp(-4, 4), {a})",
         "{r} = {x}.clamp(-2, 2).float() @ {x}.clamp(-2, 2).float().transpose(-1, -2)",
     ),
 }
@@ -191,7 +192,6 @@ EXACTLY = {
         "{r} = {x}.sort({a}, stable=True)[0]",
         "{r} = {x}.sort({a}, stable=True, descending=True)[1]",
         "{r} = {x}.topk(1, {a})[0]",
-        "{r} = torch.logcumsumexp({x} * 0, {a}) * 0",
     ),
     "index": (
         f"{{r}} = {{x}}[{_OF_NUMBERS}.long().flatten() % {{x}}.shape[0]]",
