@@ -84,13 +84,11 @@ class Reductions:
     def _block_start(self) -> str | None:
         """Of a row so long that one variable's sum of it would lose digits: when a block of BLOCK
         numbers begins, whose sum is one of the row's summands."""
-        if self.style == "gpu":
-            step, is_first = self.target.group, "< (int)get_local_size(0)"
-        else:
-            step, is_first = (WIDTH if self.lanes == "r0_" else 1), "== 0"
+        lanes = WIDTH if self.lanes == "r0_" else 1
+        step = self.group() if self.style == "gpu" else lanes
         elements, block = self._row_tree().numel, BLOCK * step
         is_short = isinstance(elements, sympy.Integer) and int(elements) <= 4 * block
-        return None if is_short else f"(r0_index & {block - 1}) {is_first}"
+        return None if is_short else f"(r0_index & {block - 1}) < {step}"
 
     def _in_blocks(self, dtype: torch.dtype, *sums: str) -> tuple[str, ...]:
         """Names of sums of a block, which are added to the given ones, or those."""
