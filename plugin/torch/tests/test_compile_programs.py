@@ -68,7 +68,7 @@ def report(seed: int) -> str | None:
 class Programs(InGpuStyle, CompileCase):
     OPTIMISED = False
 
-    def test_random(self) -> None:
+    def test_drawn(self) -> None:
         """All in each style with --thorough, else every other one."""
         for seed in range(PROGRAMS) if THOROUGH else range(IS_GPU_STYLE, PROGRAMS, 2):
             with self.subTest(seed=seed):
