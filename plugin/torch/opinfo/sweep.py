@@ -6,7 +6,8 @@ usage: sweep.py [--mode MODE] [--dtype float32,int64,bool] [--only REGEX] [--sam
 MODE: op_db's forward results, its gradients (grad, or --grad), results and gradients of tensors
 with gaps (noncontiguous), out= tensors (out), in-place methods (inplace), forward-mode derivatives
 (forward-mode), second gradients (second), PyTorch's checks by differences (gradcheck,
-gradgradcheck; for float64 and complex128); module_db (module); optim_db (optimizer).
+gradgradcheck; for float64 and complex128), results through torch.compile (compiled); module_db
+(module); optim_db (optimizer).
 
 Results are kept in FILE and a second run goes on where the first stopped (--fresh begins anew). The
 end prints the totals per dtype: pass, declined (with the reason), wrong, error, crashed, hung.
@@ -33,7 +34,7 @@ STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference
 
 
 OF_OP_DB = ("forward", "grad", "noncontiguous", "out", "inplace", "forward-mode", "second")
-MODES = (*OF_OP_DB, "gradcheck", "gradgradcheck", "module", "optimizer")
+MODES = (*OF_OP_DB, "gradcheck", "gradgradcheck", "compiled", "module", "optimizer")
 # In a process of its own: the entries of a mode, and the dtypes that each has on the CPU.
 LISTING = """
 import json, sys

@@ -25,6 +25,7 @@ Cases = Iterator[tuple[str, Callable[[], None]]]
 
 def checks() -> dict[str, Callable]:
     """What a mode does with a sample of op_db."""
+    import compiled
     import derivatives
     import forms
     import values
@@ -39,6 +40,7 @@ def checks() -> dict[str, Callable]:
         "second": derivatives.second,
         "gradcheck": derivatives.gradcheck,
         "gradgradcheck": derivatives.gradgradcheck,
+        "compiled": compiled.compiled,
     }
 
 

@@ -99,6 +99,54 @@ class Defects(InGpuStyle, CompileCase):
         self.check(change, x, torch.tensor([0, 2]), mask)
         self.check(change, x.half(), torch.tensor([0, 2]), mask)
 
+    def test_a_copy_that_reads_itself(self) -> None:  # Inductor's own, on every device
+        def reverse(x):
+            y, back = x * 2, torch.arange(x.shape[0], device=x.device).flip(0)
+            z = (x * 4).t()
+            return y.index_put((back,), y), z.index_put((back[-5:],), z.t().t()[:5])
+
+        self.check(reverse, torch.arange(200).view(20, 10).float())
+        places = torch.tensor([2, 0, 1, 1])
+        self.check(lambda x: (x + 0).index_put((x + 0,), x + 5), places)
+
+    def test_a_change_of_a_piece(self) -> None:  # Inductor's own, on GPUs
+        def join(x):
+            y = x[torch.arange(x.shape[0], device=x.device).flip(0)]
+            places = torch.arange(x.shape[1], device=x.device)[::2]
+            return torch.cat([y, y.flip(1)], 1), y.index_fill(1, places, 1)
+
+        self.check(join, torch.arange(21).view(3, 7))
+
+    def test_a_size_that_varies_and_is_one(self) -> None:  # Inductor's own, on every device
+        def last(x, y):
+            return x.split((x.shape[1] + 1) // 2, 1)[-1] * y
+
+        compiled = torch.compile(last, dynamic=True, fullgraph=True)
+        for n in (3, 6, 5, 3):
+            x, y = torch.randn(20, n), torch.randn(20, 36 if n == 3 else n // 2)
+            self.close([compiled(x.to("ocl"), y.to("ocl"))], [last(x, y)], 0, 0)
+
+    def test_truths_and_numbers_of_one_text(self) -> None:
+        x = torch.tensor([[-2, -1, 0, 1, 2]], dtype=torch.int32)
+        self.check(lambda x: torch.fmax((x > 1) & (x > 0) | (x == x), x), x)
+        self.check(lambda x: torch.where(x > 0, x, -1) + torch.full_like(x, True, dtype=bool), x)
+
+    def test_any_of_bytes(self) -> None:  # Inductor's own, on every device: bool
+        x = torch.randint(0, 2, (5, 3), dtype=torch.uint8)
+        for y in (x, x[:, :0]):
+            self.check(lambda x: (~x.any(1), x.any() + 1, x.all(0), x.any((0, 1))), y)
+
+    def test_sums_of_long_rows(self) -> None:
+        """In float32 by blocks: one sum of a million numbers near 1 is 1e-5 off."""
+        x = torch.rand(1 << 20, 2)
+        for function in (torch.sum, torch.var, lambda x: x.sum(0), lambda x: x.var(0)):
+            want = function(x.double()).float()
+            for dynamic in (False, True):
+                with self.subTest(dynamic=dynamic):
+                    torch._dynamo.reset()
+                    got = torch.compile(function, dynamic=dynamic)(x.to("ocl"))
+                    self.close([got], [want], 1e-6, 0)
+
     def test_names_of_many_operators(self) -> None:  # PoCL 3.1 ends the process
         def chain(x):
             for name in ("sin", "cos", "tanh", "sigmoid", "atan", "erf", "exp", "sqrt", "floor"):

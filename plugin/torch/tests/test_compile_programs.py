@@ -1,130 +1,100 @@
-"""torch.compile: random programs of chains, reductions, views and types, against the CPU."""
+"""torch.compile: random programs against the CPU, in both styles of kernels.
+
+usage: test_compile_programs.py [--programs N] [--first SEED] [options of unittest]
+
+What fails is shown as the smallest program that does. --programs runs so many from a seed on, in
+the style of this process, and lists all that fail.
+"""
 
 from __future__ import annotations
 
-import random
+import argparse
+import sys
 import unittest
 from collections.abc import Callable
 
+import random_programs
 import torch
 from compile_case import CompileCase
-from gpu_style import InGpuStyle, some
+from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
+from random_programs import Program
 
-PROGRAMS = 60
-
-Operation = Callable[[torch.Tensor], torch.Tensor]
-# Each chooses an operation for a tensor of this shape.
-Step = Callable[[random.Random, list[int]], Operation]
+PROGRAMS = 300
 
 
-def _function(rng: random.Random, shape: list[int]) -> Operation:
-    names = ("sin", "tanh", "sigmoid", "exp", "abs", "erf", "atan", "neg", "relu", "square")
-    function = getattr(torch, rng.choice(names))
-    return lambda x: function(x.clamp(-4, 4))
+def difference(program: Program) -> str | None:
+    """What the compiled program does otherwise, or None."""
+    torch._dynamo.reset()
+    try:
+        compiled = torch.compile(program.function(), dynamic=program.is_dynamic, fullgraph=True)
+        found = _difference(program, compiled)
+        if found is None and program.is_dynamic:
+            try:
+                random_programs.run(program.resized())
+            except random_programs.Invalid:
+                return None
+            found = _difference(program.resized(), compiled)
+            return found and f"with other sizes, {found}"
+    except Exception as error:  # of any kind: the program runs on the CPU
+        return f"{type(error).__name__}: {error}"
+    return found
 
 
-def _arithmetic(rng: random.Random, shape: list[int]) -> Operation:
-    number, a = rng.choice((0.5, -1.25, 2)), rng.randrange(len(shape))
-    return rng.choice(
-        (
-            lambda x: x * number + x.flip(a),
-            lambda x: torch.maximum(x, x.flip(a)) - number,
-            lambda x: torch.minimum(x, x.flip(a).detach()) * number,
-            lambda x: x / (x.flip(a).abs() + 1),
-            lambda x: torch.lerp(x, x.flip(a), 0.25),
-            lambda x: torch.addcmul(x, x, x.flip(a), value=number),
-        )
-    )
+def _difference(program: Program, compiled: Callable) -> str | None:
+    want, known = random_programs.run(program)
+    inputs = program.inputs("ocl")
+    got = [*compiled(*inputs), *inputs]
+    names = [*program.shown, *(given.name for given in program.given)]
+    for name, ours, theirs in zip(names, got, want, strict=True):
+        atol = random_programs.bound(known[name])
+        if ours.device.type != "ocl":
+            return f"{name} is on {ours.device}"
+        try:
+            torch.testing.assert_close(ours.cpu(), theirs, rtol=0, atol=atol, equal_nan=True)
+        except AssertionError as error:
+            return f"{name} (bound {atol:.3g}): {error}"
+    return None
 
 
-def _view(rng: random.Random, shape: list[int]) -> Operation:
-    a, b = rng.randrange(len(shape)), rng.randrange(len(shape))
-    return rng.choice(
-        (
-            lambda x: x.transpose(a, b),
-            lambda x: x.reshape(-1, x.shape[-1]),
-            lambda x: x.narrow(a, 0, max(1, shape[a] // 2)),
-            lambda x: x.unsqueeze(a).expand(*x.shape[:a], 2, *x.shape[a:]),
-            lambda x: torch.cat([x, x * 2], a),
-            lambda x: x.roll(1, a),
-            lambda x: torch.nn.functional.pad(x, (1, 2)),
-            lambda x: x.index_select(a, torch.tensor([0, shape[a] - 1], device=x.device)),
-        )
-    )
-
-
-def _reduction(rng: random.Random, shape: list[int]) -> Operation:
-    a = rng.randrange(len(shape))
-    return rng.choice(
-        (
-            lambda x: x - x.mean(a, keepdim=True),
-            lambda x: x.softmax(a),
-            lambda x: x.sum(a) if len(shape) > 1 else x,
-            lambda x: x.amax(a, keepdim=True) - x,
-            lambda x: x.cumsum(a) * 0.5,
-            lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=0.1),
-            lambda x: torch.logsumexp(x, a, keepdim=True) + x,
-            lambda x: x.var(a, unbiased=False, keepdim=True) + x,
-        )
-    )
-
-
-def _type(rng: random.Random, shape: list[int]) -> Operation:
-    return rng.choice(
-        (
-            lambda x: torch.arange(x.numel(), device=x.device).view(x.shape) % 5 + x,
-            lambda x: x.double().mul(0.5).float(),
-            lambda x: (
-                x.masked_fill(torch.ones_like(x, dtype=torch.bool).tril(), 0.5)
-                if x.dim() > 1
-                else x
-            ),
-            lambda x: x + x.shape[0],
-        )
-    )
-
-
-STEPS: tuple[Step, ...] = (_function, _arithmetic, _arithmetic, _view, _view, _reduction, _type)
-SIZES = (1, 2, 3, 7, 16, 20, 33, 64)
-LARGEST = 1 << 16
-
-
-def program(seed: int) -> tuple[Callable[[torch.Tensor], list[torch.Tensor]], torch.Tensor]:
-    """A function of some operations, whose last and some other results it gives; its input."""
-    rng = random.Random(seed)
-    shape = [rng.choice(SIZES) for _ in range(rng.randint(1, 4))]
-    given = x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-    operations, shown = [], []
-    for _ in range(rng.randint(3, 8)):
-        operation = rng.choice(STEPS)(rng, list(x.shape))
-        if operation(x).numel() > LARGEST:
-            continue
-        x = operation(x)
-        operations.append(operation)
-        shown.append(rng.random() < 0.3)
-
-    def run(x: torch.Tensor) -> list[torch.Tensor]:
-        results = []
-        for operation, is_shown in zip(operations, shown, strict=True):
-            x = operation(x)
-            if is_shown:
-                results.append(x)
-        return [*results, x]
-
-    return run, given
+def report(seed: int) -> str | None:
+    """Of a program that fails, the smallest one and what it does."""
+    program = random_programs.draw(seed)
+    if difference(program) is None:
+        return None
+    least = random_programs.smallest(program, lambda p: difference(p) is not None)
+    return f"{least}\n{difference(least)}"
 
 
 class Programs(InGpuStyle, CompileCase):
     OPTIMISED = False
 
-    def test_random(self) -> None:
-        for seed in range(some(PROGRAMS * 3)):
-            run, x = program(seed)
-            with self.subTest(seed=seed, shape=tuple(x.shape)):
-                torch._dynamo.reset()
-                # Continuous operations, so that units in the last place stay some.
-                self.check(run, x, dynamic=seed % 4 == 3, rtol=1e-4, atol=1e-4)
+    def test_drawn(self) -> None:
+        """All in each style with --thorough, else every other one."""
+        for seed in range(PROGRAMS) if THOROUGH else range(IS_GPU_STYLE, PROGRAMS, 2):
+            with self.subTest(seed=seed):
+                found = report(seed)
+                self.assertIsNone(found, found)
+
+
+def many(first: int, count: int) -> int:
+    case = Programs()
+    case.setUp()
+    failed = 0
+    for seed in range(first, first + count):
+        found = report(seed)
+        if found is not None:
+            failed += 1
+            print(f"{found}\n", flush=True)
+    case.doCleanups()
+    print(f"{count} programs from seed {first}, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    unittest.main()
+    p = argparse.ArgumentParser(add_help=False)
+    p.add_argument("--programs", type=int)
+    p.add_argument("--first", type=int, default=0)
+    options, rest = p.parse_known_args()
+    if options.programs is not None:
+        sys.exit(many(options.first, options.programs))
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -48,7 +48,8 @@ def _is_of_ocl(graph: Any, inputs: Any) -> bool:
     from torch.utils import _pytree as pytree
 
     parts = [part for part in graph.modules() if isinstance(part, torch.fx.GraphModule)]
-    values = [node.meta.get("example_value") for part in parts for node in part.graph.nodes]
+    metas = [node.meta for part in parts for node in part.graph.nodes]
+    values = [meta.get(key) for meta in metas for key in ("example_value", "val")]
     leaves = pytree.tree_leaves([list(inputs), values])
     return any(isinstance(v, torch.Tensor) and v.device.type == "ocl" for v in leaves)
 

@@ -1,6 +1,7 @@
 """What a graph of ocl is changed to before its operators are lowered; the pass's identity is in the
 keys of Inductor's caches."""
 
+import functools
 from typing import Any
 
 import torch
@@ -14,8 +15,12 @@ aten = torch.ops.aten
 class GraphPass(CustomGraphModulePass):
     def __call__(self, gm: torch.fx.GraphModule) -> None:
         for node in list(gm.graph.nodes):
-            if node.op == "call_function" and _is_fill_by_mask(node):
+            if node.op != "call_function":
+                continue
+            if _is_fill_by_mask(node):
                 _replace_by_where(gm.graph, node)
+            elif (product := _product_of(node)) is not None:
+                _end_product(gm.graph, product, node)
 
     def uuid(self) -> str:
         return identity()
@@ -35,15 +40,19 @@ def _is_fill_by_mask(node: torch.fx.Node) -> bool:
     return is_mask and fakes[0].device.type == "ocl" and fakes[1].dim() == 0
 
 
+def _call(
+    graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **kwargs: Any
+) -> torch.fx.Node:
+    """A node with what is known of another, and its own result."""
+    new = graph.call_function(target, args, kwargs)
+    of = lambda given: torch.fx.map_arg(given, lambda n: n.meta["val"])  # noqa: E731
+    new.meta.update(like.meta, val=target(*of(args), **of(kwargs)))
+    return new
+
+
 def _replace_by_where(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     self, (mask,), value = node.args[:3]
-
-    def add(target: Any, *args: Any) -> torch.fx.Node:
-        new = graph.call_function(target, args)
-        fakes = torch.fx.map_arg(args, lambda n: n.meta["val"])
-        new.meta.update(node.meta, val=target(*fakes))
-        return new
-
+    add = functools.partial(_call, graph, node)
     with graph.inserting_before(node):
         for _ in range(self.meta["val"].dim() - mask.meta["val"].dim()):
             mask = add(aten.unsqueeze.default, mask, -1)
@@ -54,3 +63,35 @@ def _replace_by_where(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
             value = add(torch.ops.prims.convert_element_type.default, value, kind)
         node.replace_all_uses_with(add(aten.where.self, mask, value, self))
     graph.erase_node(node)
+
+
+_VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _product_of(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The product with bias that an activation alone reads, through views, or None: the product's
+    kernel applies relu, and gelu that is not approximated, by itself."""
+    is_gelu = node.target is aten.gelu.default
+    if node.target is not aten.relu.default and not is_gelu:
+        return None
+    if is_gelu and node.kwargs.get("approximate", "none") != "none":
+        return None
+    product = node.args[0]
+    while product.target in _VIEWS and len(product.users) == 1:
+        product = product.args[0]
+    if product.target is not aten.addmm.default or len(product.users) != 1:
+        return None
+    fake = product.meta.get("val")
+    is_ours = isinstance(fake, torch.Tensor) and fake.device.type == "ocl"
+    return product if is_ours and fake.dtype in _FLOATS else None
+
+
+def _end_product(graph: torch.fx.Graph, product: torch.fx.Node, node: torch.fx.Node) -> None:
+    options = {**product.kwargs, "use_gelu": node.target is aten.gelu.default}
+    with graph.inserting_before(product):
+        whole = _call(graph, product, aten._addmm_activation.default, *product.args, **options)
+    node.replace_all_uses_with(node.args[0])
+    graph.erase_node(node)
+    product.replace_all_uses_with(whole)
+    graph.erase_node(product)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._inductor.lowering import fallback_handler, make_pointwise
+from torch._inductor import lowering
+from torch._inductor.lowering import fallback_handler, make_pointwise, to_dtype
 from torch._inductor.virtualized import ops
 
 from torch_ocl.inductor.target import Target
@@ -58,6 +59,19 @@ def _formula(operator: Any, tensors: int, texts: dict[str, str]) -> Callable[...
     return lower
 
 
+_ANY = (aten.any.default, aten.any.dim, aten.any.dims)
+
+
+def _any_of_bytes(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Of uint8 it is uint8; Inductor gives bool on every device."""
+
+    def lower(x: Any, *args: Any, **options: Any) -> Any:
+        result = original(x, *args, **options)
+        return to_dtype(result, torch.uint8) if x.get_dtype() == torch.uint8 else result
+
+    return lower
+
+
 _COMPUTED_AS_FLOAT = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -67,6 +81,8 @@ def lowerings() -> dict[Any, Callable[..., Any]]:
         operator: _formula(operator, tensors, texts)
         for operator, (tensors, texts) in _FORMULAS.items()
     }
+    theirs = {operator: lowering.lowerings.get(operator) for operator in _ANY}
+    own |= {operator: _any_of_bytes(how) for operator, how in theirs.items() if how is not None}
     own |= {call: fallback_handler(call, add_to_fallback_set=False) for call in _calls()}
     return own
 

@@ -14,8 +14,11 @@ from unittest import mock
 
 import sympy
 import torch
-from torch._inductor import compile_fx, graph, lowering, scheduler, utils
-from torch._inductor.fx_passes import joint_graph, post_grad
+from torch._inductor import compile_fx, graph, ir, lowering, scheduler, utils
+from torch._inductor.fx_passes import joint_graph, post_grad, reinplace
+from torch._inductor.fx_utils import get_node_storage
+from torch._inductor.virtualized import V
+from torch.utils import _pytree as pytree
 
 from torch_ocl.inductor import decide
 from torch_ocl.inductor.target import KEPT_ROW, Target
@@ -81,6 +84,44 @@ def _is_kept_row(x: Any, axis: Any) -> bool:
     return is_last and is_known and WIDTH <= math.prod(map(int, row)) <= KEPT_ROW
 
 
+def _changes_its_own_memory_alone(original: dict[Any, Any]) -> dict[Any, Any]:
+    def with_check(row: Any) -> Any:
+        def check(node: torch.fx.Node) -> bool:
+            return row.extra_check(node) and not _is_read_elsewhere(node)
+
+        return dataclasses.replace(row, extra_check=check)
+
+    # Collectives of several tensors are left as they are.
+    return {
+        operator: with_check(row) if row.mutated_arg == 0 else row
+        for operator, row in original.items()
+    }
+
+
+def _is_read_elsewhere(node: torch.fx.Node) -> bool:
+    """Whether another argument, or a concatenation, whose pieces are made where they end up, has
+    the memory of the first argument."""
+    changed = get_node_storage(node.args[0])
+    joins = node.graph.find_nodes(op="call_function", target=torch.ops.aten.cat.default)
+    others = pytree.tree_leaves([node.args[1:], [join.args for join in joins]])
+    return any(get_node_storage(n) == changed for n in others if isinstance(n, torch.fx.Node))
+
+
+def _repeats_what_is_one_by_its_numbers(_: Callable) -> Callable:
+    def make_reindexer(self: Any) -> Callable[[Any], list[Any]]:
+        sizes = self.data.get_size()
+        is_one = [V.graph.sizevars.is_size_one_or_false(size) for size in sizes]
+        added = len(self.get_size()) - len(sizes)
+
+        def reindex(index: Any) -> list[Any]:
+            pairs = zip(index[added:], is_one, strict=True)
+            return [sympy.S.Zero if one else place for place, one in pairs]
+
+        return reindex
+
+    return make_reindexer
+
+
 PATCHES = (
     Patch(
         utils,
@@ -141,6 +182,20 @@ PATCHES = (
         "use_scatter_fallback",
         _always(True),
         "the same for scatter",
+    ),
+    Patch(
+        reinplace,
+        "inplaceable_ops",
+        _changes_its_own_memory_alone,
+        "x.index_put((places,), x) becomes a change of x that reads x meanwhile (every device), "
+        "and a change of what a concatenation has as its piece changes that (GPUs)",
+    ),
+    Patch(
+        ir.ExpandView,
+        "make_reindexer",
+        _repeats_what_is_one_by_its_numbers,
+        "a size that varies and is 1, as n - (n + 1) // 2 of 3, is taken for one to be repeated "
+        "everywhere but there, and memory behind the tensor is read (every device)",
     ),
     Patch(
         graph.GraphLowering,

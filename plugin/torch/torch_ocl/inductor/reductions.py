@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import sympy
 import torch
 
 from torch_ocl.inductor.types import (
@@ -25,6 +26,8 @@ COMBINATIONS = {
     "max": ("largest", "(a >= b || a != a) ? a : b"),
     "min": ("least", "(a <= b || a != a) ? a : b"),
 }
+BLOCK = 1024
+"""Numbers that one variable adds before its sum is added to another's: of a power of two."""
 _IDENTITIES = {"sum": 0, "prod": 1, "any": False, "xor_sum": 0}
 
 
@@ -72,8 +75,34 @@ class Reductions:
         identity = _identity(reduction, dtype)
         self.before.writeline(f"{value_type(dtype)} {acc} = {identity};")
         value = self._live(cast(value, value.dtype, dtype), identity, dtype)
-        self.compute.writeline(f"{acc} = {self.combination(reduction, dtype, acc, value)};")
+        added = acc
+        if reduction == "sum" and dtype.is_floating_point:
+            added = self._in_blocks(dtype, acc)[0]
+        self.compute.writeline(f"{added} = {self.combination(reduction, dtype, added, value)};")
         return self._result(self._ended(reduction, acc, dtype), dtype)
+
+    def _block_start(self) -> str | None:
+        """Of a row so long that one variable's sum of it would lose digits: when a block of BLOCK
+        numbers begins, whose sum is one of the row's summands."""
+        lanes = WIDTH if self.lanes == "r0_" else 1
+        step = self.group() if self.style == "gpu" else lanes
+        elements, block = self._row_tree().numel, BLOCK * step
+        is_short = isinstance(elements, sympy.Integer) and int(elements) <= 4 * block
+        return None if is_short else f"(r0_index & {block - 1}) < {step}"
+
+    def _in_blocks(self, dtype: torch.dtype, *sums: str) -> tuple[str, ...]:
+        """Names of sums of a block, which are added to the given ones, or those."""
+        start = self._block_start()
+        if start is None:
+            return sums
+        zero = literal(0, dtype)
+        names = tuple(f"{name}_block" for name in sums)
+        lines = " ".join(f"{name} += {name}_block; {name}_block = {zero};" for name in sums)
+        self.before.writeline(f"{value_type(dtype)} {', '.join(f'{n} = {zero}' for n in names)};")
+        self.compute.writeline(f"if ({start}) {{ {lines} }}")
+        for name in sums:
+            self.after.writeline(f"{name} += {name}_block;")
+        return names
 
     def combination(self, reduction: str, dtype: torch.dtype, a: str, b: str) -> str:
         name, expression = COMBINATIONS[reduction]
@@ -145,13 +174,14 @@ class Reductions:
         difference, count = (self._live(v, zero, kind) for v in (f"({given} - {acc}_k)", one))
         self.before.writeline(f"{name} {acc}_k = 0, {acc}_s = 0, {acc}_q = 0, {acc}_n = 0;")
         self.before.writeline(f"int {acc}_first = 1;")
+        s, q, n = self._in_blocks(kind, f"{acc}_s", f"{acc}_q", f"{acc}_n")
         self.compute.splice(f"""
             if ({acc}_first) {{ {acc}_k = {given}; {acc}_first = 0; }}
             {{
               const {name} d_ = {difference};
-              {acc}_s += d_;
-              {acc}_q += d_ * d_;
-              {acc}_n += {count};
+              {s} += d_;
+              {q} += d_ * d_;
+              {n} += {count};
             }}""")
         safe = select(truth(f"{acc}_n == {zero}"), one, f"{acc}_n", kind)
         self.after.splice(f"""
@@ -165,18 +195,32 @@ class Reductions:
         name, zero = value_type(kind), literal(0, kind)
         mean, m2, n = (cast(v, v.dtype, kind) for v in values)
         m2, n = self._live(m2, zero, kind), self._live(n, zero, kind)
+        start, to = self._block_start(), acc
+        if start is not None:
+            to = f"{acc}_block"
+            of_block = self._merged(acc, kind, f"{to}_mean", f"{to}_m2", f"{to}_n")
+            cleared = f"{to}_mean = 0; {to}_m2 = 0; {to}_n = 0;"
+            self.before.writeline(f"{name} {to}_mean = 0, {to}_m2 = 0, {to}_n = 0;")
+            self.compute.splice(f"if ({start}) {{ {of_block} {cleared} }}")
+        self.before.writeline(f"{name} {acc}_mean = 0, {acc}_m2 = 0, {acc}_n = 0;")
+        self.compute.splice(self._merged(to, kind, mean, m2, n))
+        if start is not None:
+            self.after.splice(of_block)
+        return self._moments(acc, kind)
+
+    def _merged(self, acc: str, kind: torch.dtype, mean: str, m2: str, n: str) -> str:
+        """Moments and those of a part, which may be of nothing."""
+        name, zero = value_type(kind), literal(0, kind)
         is_empty = truth(f"part_ == {zero}")
         m2 = select(is_empty, zero, f"({m2} + d_ * d_ * {acc}_n * share_)", kind)
-        self.before.writeline(f"{name} {acc}_mean = 0, {acc}_m2 = 0, {acc}_n = 0;")
-        self.compute.splice(f"""
+        return f"""
             {{
               const {name} part_ = {n}, n_ = {acc}_n + part_, d_ = {mean} - {acc}_mean;
               const {name} share_ = part_ / n_;
               {acc}_mean += {select(is_empty, zero, "d_ * share_", kind)};
               {acc}_m2 += {m2};
               {acc}_n = n_;
-            }}""")
-        return self._moments(acc, kind)
+            }}"""
 
     def _moments(self, acc: str, kind: torch.dtype) -> Any:
         """Those of all lanes or of all items."""

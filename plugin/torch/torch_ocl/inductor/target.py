@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import hashlib
+import pathlib
 
 import torch
 
@@ -39,10 +41,17 @@ def _target(index: int, style: str, float64: str) -> Target:
     )
 
 
+@functools.cache
+def _sources() -> str:
+    """A digest of these files, as PyTorch has of its own: a version is longer than a change."""
+    files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def identity() -> str:
     """All devices and this version, for the keys of Inductor's caches: what is made for one driver
     or style is of no use to another."""
     count = torch.ocl.device_count()
     targets = [Target.of(torch.device("ocl", index)) for index in range(count)]
     checks = _C.get_setting("OCLTENSOR_CHECK_VALUES")
-    return f"ocl {__version__} {targets} {checks}"
+    return f"ocl {__version__} {_sources()} {targets} {checks}"

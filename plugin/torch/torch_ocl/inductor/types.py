@@ -65,8 +65,8 @@ def value_type(dtype: torch.dtype) -> str:
 
 
 def _number(value: Any, dtype: torch.dtype) -> str:
-    if dtype == torch.bool:
-        return "-1" if value else "0"
+    if dtype == torch.bool:  # the text of no int, which would be taken for the same value
+        return "-true" if value else "-false"
     if not computed(dtype).is_floating_point:
         value = int(value)
         if value == -(2**63):
