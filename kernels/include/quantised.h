@@ -1,10 +1,11 @@
 // A quantised weight in kernels: its bytes, scales and zeros, and what is loaded of them. weight_formats.h
-// makes numbers of the bytes, a unit at a time: UNIT elements of a row, as vectors of 16, each SPAN of which
-// have a scale.
+// makes numbers of the bytes, a unit at a time: UNIT elements of a row, in vectors, each SPAN of which have a
+// scale.
 //   value = element * scale (+ offset, where OFFSETS is 1)
-// Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, SPAN, ALTERNATING, OFFSETS,
-// CODED, FLAT; from the weight at hand: SCALE_TYPE, ZERO_TYPE, ALIGNED (loads of the bytes lie at its
-// multiples), WHOLE (rows, or a flat layout, are of whole units). CPU_STYLE
+// Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, LOADS, SPAN, ALTERNATING,
+// OFFSETS, CODED, FLAT, GIVEN_CODES; from the weight at hand: SCALE_TYPE, ZERO_TYPE, ALIGNED (loads of the
+// bytes lie at its multiples), WHOLE (rows, or a flat layout, are of whole units), BYTE_ZEROS (zeros are
+// whole numbers of 8 bits). CPU_STYLE
 #ifndef OCLTENSOR_QUANTISED_H
 #define OCLTENSOR_QUANTISED_H
 #include "float8.h"
@@ -21,6 +22,25 @@
 #define SPANS (UNIT / SPAN)
 #define SPAN_VECTORS (SPAN / 16)
 
+// RUN elements are made numbers at once, of as many bytes: CPU drivers have wide vectors, work-items of GPUs
+// take a word at a time, and so few registers.
+#if CPU_STYLE
+#define RUN 16
+typedef uint4 Words;
+typedef float16 Numbers;
+#else
+#define RUN 4
+typedef uint Words;
+typedef float4 Numbers;
+#endif
+#define RUNS (UNIT / RUN)
+
+// A unit as it was loaded: 16 bytes LOADS times, with a scale and an offset for each span.
+typedef struct {
+  Words words[LOADS * 16 / RUN];
+  float scale[SPANS], offset[SPANS], zero;
+} Packed;
+
 typedef struct {
   __global const uchar *bytes;
   __global const STYPE(SCALE_TYPE) *scale;
@@ -28,7 +48,8 @@ typedef struct {
 #if CODED && !CPU_STYLE
   __local const float *codes;
 #endif
-  long k, pitch, end, shift, tile, scale_row, scale_group, zero_row, zero_group;
+  long k, pitch, end, scale_row, zero_row;
+  int shift, tile, scale_group, zero_group;
 } Weight;
 
 #define WEIGHT_PARAMETERS                                                                                 \
@@ -44,12 +65,12 @@ INLINE Weight weight_of(WEIGHT_PARAMETERS, const QuantisedParams p) {
   w.k = p.k;
   w.pitch = p.pitch;
   w.end = p.end;
-  w.shift = p.shift;
-  w.tile = p.tile;
+  w.shift = (int)p.shift;
+  w.tile = (int)p.tile;
   w.scale_row = p.scale_row;
-  w.scale_group = p.scale_group;
+  w.scale_group = (int)p.scale_group;
   w.zero_row = p.zero_row;
-  w.zero_group = p.zero_group;
+  w.zero_group = (int)p.zero_group;
   return w;
 }
 
@@ -75,19 +96,27 @@ INLINE uchar16 bytes16(const Weight w, long at) {
   return as_uchar16((ushort8)(q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]));
 #endif
 }
+INLINE void load_words(const Weight w, long at, int i, Packed *to) {
+  const uint4 words = as_uint4(bytes16(w, at));
+#if CPU_STYLE
+  to->words[i] = words;
+#else
+  vstore4(words, i, to->words);
+#endif
+}
 INLINE float half_at(const Weight w, long at) { return vload_half(0, (__global const half *)(w.bytes + at)); }
-INLINE float16 signed16(uchar16 bytes) { return convert_float16(as_char16(bytes)); }
 
-// Of scales and zeros apart, those of element k of row n.
+// Of scales and zeros apart, those of element k of row n. Rows have less than 2^31 elements and groups are as
+// close (hosts check), so that devices of 32 bits take one product.
 INLINE float scale_at(const Weight w, long n, long k) {
 #if FLAT
   return LOAD(SCALE_TYPE, w.scale, ((n * w.k + k) >> w.shift) * w.scale_group);
 #else
-  return LOAD(SCALE_TYPE, w.scale, n * w.scale_row + (k >> w.shift) * w.scale_group);
+  return LOAD(SCALE_TYPE, w.scale, n * w.scale_row + (long)((int)k >> w.shift) * w.scale_group);
 #endif
 }
 INLINE float zero_at(const Weight w, long n, long k) {
-  return LOAD(ZERO_TYPE, w.zero, n * w.zero_row + (k >> w.shift) * w.zero_group);
+  return LOAD(ZERO_TYPE, w.zero, n * w.zero_row + (long)((int)k >> w.shift) * w.zero_group);
 }
 
 // ---- Numbers of codes. CPU drivers choose among constants by the bits of the numbers; GPUs look them up in
@@ -102,34 +131,38 @@ INLINE float zero_at(const Weight w, long n, long k) {
       sign 0.5f, sign 0.16666666666666666f, sign 0.25f
 #define CODES_fp4 FP4_THIRDS(), FP4_THIRDS(-)
 #if CODED
+#if GIVEN_CODES
+#define CODE_OF(w, i) ((float)LOAD(ZERO_TYPE, (w).zero, (i) * (w).zero_group))
+#else
 __constant float kCodes[16] = {CAT(CODES_, FORMAT)};
+#define CODE_OF(w, i) kCodes[i]
+#endif
 #if CPU_STYLE
-INLINE float16 codes16(const Weight w, uchar16 numbers) {
-  const int16 bits = convert_int16(numbers);
+INLINE Numbers codes(const Weight w, Words words, int at) {
+  const int16 bits = convert_int16(as_uchar16(words >> at & 0x0f0f0f0fu));
   float16 v[8];
   UNROLL for (int i = 0; i < 8; ++i)
-    v[i] = select((float16)(kCodes[2 * i]), (float16)(kCodes[2 * i + 1]), bits << 31);
+    v[i] = select((float16)(CODE_OF(w, 2 * i)), (float16)(CODE_OF(w, 2 * i + 1)), bits << 31);
   UNROLL for (int i = 0; i < 4; ++i) v[i] = select(v[2 * i], v[2 * i + 1], bits << 30);
   UNROLL for (int i = 0; i < 2; ++i) v[i] = select(v[2 * i], v[2 * i + 1], bits << 29);
   return select(v[0], v[1], bits << 28);
 }
 #else
-INLINE float16 codes16(const Weight w, uchar16 numbers) {
-  uchar number[16];
-  float code[16];
-  vstore16(numbers, 0, number);
-  UNROLL for (int i = 0; i < 16; ++i) code[i] = w.codes[number[i]];
-  return vload16(0, code);
+INLINE Numbers codes(const Weight w, Words words, int at) {
+  const uchar4 place = as_uchar4((at == 0 ? words << 2 : words >> (at - 2)) & 0x3c3c3c3cu);
+  __local const char *table = (__local const char *)w.codes;
+#define CODE(place) (*(__local const float *)(table + (place)))
+  return (float4)(CODE(place.x), CODE(place.y), CODE(place.z), CODE(place.w));
 }
 #endif
 #endif
 // For GPUs, in a kernel whose work-groups have at least 16 items: the table, once `w` is made.
 #if CODED && !CPU_STYLE
 #define SHARE_CODES(w)                                                                \
-  __local float codes[16];                                                            \
-  if (get_local_id(0) < 16) codes[get_local_id(0)] = kCodes[get_local_id(0)];         \
+  __local float shared_codes[16];                                                            \
+  if (get_local_id(0) < 16) shared_codes[get_local_id(0)] = CODE_OF(w, get_local_id(0));         \
   barrier(CLK_LOCAL_MEM_FENCE);                                                       \
-  (w).codes = codes;
+  (w).codes = shared_codes;
 #else
 #define SHARE_CODES(w)
 #endif
@@ -141,16 +174,28 @@ INLINE float16 codes16(const Weight w, uchar16 numbers) {
 #define PLACE(i) (i)
 #endif
 #include "weight_formats.h"
-#define UNPACK(w, n, k, v, scale, offset) CAT(unpack_, FORMAT)(w, n, k, v, scale, offset)
+#define LOAD_PACKED(w, n, k, to) CAT(load_, FORMAT)(w, n, k, to)
+#define NUMBERS(w, a, i) CAT(numbers_, FORMAT)(w, a, i)
 
-// The values of a unit, which begins at element k of row n.
-INLINE void unit_values(const Weight w, long n, long k, float16 *v) {
-  float scale[SPANS], offset[SPANS];
-  UNPACK(w, n, k, v, scale, offset);
+// The numbers of a unit that begins at element k of row n, without its scales.
+INLINE void unit_numbers(const Weight w, long n, long k, Packed *a, float16 *v) {
+  LOAD_PACKED(w, n, k, a);
   UNROLL for (int i = 0; i < VECTORS; ++i) {
-    v[i] *= (float16)(scale[i / SPAN_VECTORS]);
+#if CPU_STYLE
+    v[i] = NUMBERS(w, a, i);
+#else
+    v[i] = (float16)(NUMBERS(w, a, 4 * i), NUMBERS(w, a, 4 * i + 1), NUMBERS(w, a, 4 * i + 2),
+                     NUMBERS(w, a, 4 * i + 3));
+#endif
+  }
+}
+INLINE void unit_values(const Weight w, long n, long k, float16 *v) {
+  Packed a;
+  unit_numbers(w, n, k, &a, v);
+  UNROLL for (int i = 0; i < VECTORS; ++i) {
+    v[i] *= (float16)(a.scale[i / SPAN_VECTORS]);
 #if OFFSETS
-    v[i] += (float16)(offset[i / SPAN_VECTORS]);
+    v[i] += (float16)(a.offset[i / SPAN_VECTORS]);
 #endif
   }
 }

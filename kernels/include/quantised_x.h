@@ -1,34 +1,16 @@
 // What products of a few rows of x with a quantised weight share: x beside a unit, and what a unit adds to
 // sums. Defines: those of quantised.h; TYPE (of x, bias and result), ROWS (of x that a work-item takes),
-// X_ALIGNED (rows of x begin at multiples of 16 bytes).
+// HAS_BIAS; for GPUs X_ALIGNED (rows of x begin at multiples of 16 bytes), TURNED.
 #ifndef OCLTENSOR_QUANTISED_X_H
 #define OCLTENSOR_QUANTISED_X_H
 #include "quantised.h"
 
-// 16 elements of x as floats.
-#if CPU_STYLE || !X_ALIGNED
-#define LOAD_X(x, k) convert_float16(LOAD16(TYPE, x, k))
-#else
-#define LOAD_X(x, k) CAT(load_x_, TYPE)((__global const uint4 *)((x) + (k)))
-INLINE float16 load_x_f32(__global const uint4 *x) {
-  return (float16)(as_float4(x[0]), as_float4(x[1]), as_float4(x[2]), as_float4(x[3]));
-}
-INLINE float16 load_x_f16(__global const uint4 *x) {
-  const uint4 a = x[0], b = x[1];
-  return (float16)(vload_half8(0, (const half *)&a), vload_half8(0, (const half *)&b));
-}
-INLINE float8 eight_bf16(uint4 raw) {
-  const uint4 low = raw << 16, high = raw & 0xffff0000u;
-  return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));
-}
-INLINE float16 load_x_bf16(__global const uint4 *x) { return (float16)(eight_bf16(x[0]), eight_bf16(x[1])); }
-#endif
-
+#if CPU_STYLE
 // The elements of x beside a unit from k on, of which `count` exist and the others are 0, each where the
 // unit's vectors have its factor.
 INLINE void load_unit(__global const STYPE(TYPE) *x, long k, int count, float16 *v) {
   if (count >= UNIT) {
-    UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = LOAD_X(x, k + 16 * i);
+    UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = convert_float16(LOAD16(TYPE, x, k + 16 * i));
   } else {
     float lane[UNIT];
     EACH_ELEMENT for (int i = 0; i < UNIT; ++i) lane[i] = i < count ? (float)LOAD(TYPE, x, k + i) : 0;
@@ -96,6 +78,119 @@ INLINE float sum_of_values(const Weight w, long n, __global const STYPE(TYPE) *x
   }
   return horizontal_sum(sum);
 }
+#else
+// A unit is taken in steps of two runs, of the halves of one word's bytes where a unit has 16 bytes.
+#define STEPS (UNIT / 8)
+#define SPAN_STEPS (SPAN / 8)
+#define HALVES (LOADS == 1)
+#define FIRST_RUN(step) (HALVES ? (step) : 2 * (step))
+#define SECOND_RUN(step) (FIRST_RUN(step) + (HALVES ? 4 : 1))
+
+// Where compilers would read all of x that a unit needs at once, and spill (TURNED), steps are a loop, and
+// after each of them the words of the unit turn, so that their indices are constant.
+#if TURNED
+#define EACH_STEP ROLLED
+INLINE void turn_words(uint *words, int count) {
+  const int places = HALVES ? 1 : 2;
+  uint first[2];
+  UNROLL for (int i = 0; i < places; ++i) first[i] = words[i];
+  UNROLL for (int i = 0; i < count - places; ++i) words[i] = words[i + places];
+  UNROLL for (int i = 0; i < places; ++i) words[count - places + i] = first[i];
+}
+INLINE void turn(Packed *a) {
+  turn_words(a->words, 4 * TURNING_LOADS);
+#if TURNING_LOADS < LOADS
+  turn_words(a->words + 4 * TURNING_LOADS, 4 * (LOADS - TURNING_LOADS));
+#endif
+}
+#else
+#define EACH_STEP UNROLL
+INLINE void turn(Packed *a) {}
+#endif
+
+#if X_ALIGNED
+INLINE float4 four_f32(__global const float *x) { return as_float4(*(__global const uint4 *)x); }
+INLINE float4 four_f16(__global const half *x) {
+  const uint2 raw = *(__global const uint2 *)x;
+  return vload_half4(0, (const half *)&raw);
+}
+INLINE float4 four_bf16(__global const ushort *x) {
+  const uint2 raw = *(__global const uint2 *)x;
+  return as_float4((uint4)(raw.x << 16, raw.x & 0xffff0000u, raw.y << 16, raw.y & 0xffff0000u));
+}
+INLINE float8 eight_f32(__global const float *x) { return (float8)(four_f32(x), four_f32(x + 4)); }
+INLINE float8 eight_f16(__global const half *x) {
+  const uint4 raw = *(__global const uint4 *)x;
+  return vload_half8(0, (const half *)&raw);
+}
+INLINE float8 eight_bf16(__global const ushort *x) {
+  const uint4 raw = *(__global const uint4 *)x, low = raw << 16, high = raw & 0xffff0000u;
+  return as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w));
+}
+#define FOUR_AT(x, k) CAT(four_, TYPE)((x) + (k))
+#define EIGHT_AT(x, k) CAT(eight_, TYPE)((x) + (k))
+#else
+#define X_AT(x, k) ((float)LOAD(TYPE, x, k))
+#define FOUR_AT(x, k) (float4)(X_AT(x, k), X_AT(x, (k) + 1), X_AT(x, (k) + 2), X_AT(x, (k) + 3))
+#define EIGHT_AT(x, k) (float8)(FOUR_AT(x, k), FOUR_AT(x, (k) + 4))
+#endif
+// x beside a step of the unit from k on: the factors of its first run, then those of its second one.
+INLINE float8 factors(__global const STYPE(TYPE) *x, long k, int step) {
+#if HALVES && !ALTERNATING
+  return (float8)(FOUR_AT(x, k + 4 * step), FOUR_AT(x, k + 16 + 4 * step));
+#else
+  const float8 v = EIGHT_AT(x, k + 8 * step);
+  return ALTERNATING ? (float8)(v.even, v.odd) : v;
+#endif
+}
+// The same where those behind the end are 0.
+INLINE float8 factors_before(__global const STYPE(TYPE) *x, long k, int step, long end) {
+  if (WHOLE ? k < end : k + 8 * step + 8 <= end) return factors(x, k, step);
+  float lane[8];
+  UNROLL for (int i = 0; i < 8; ++i) lane[i] = 0;
+#if !WHOLE
+  UNROLL for (int i = 0; i < 8; ++i) if (k + 8 * step + i < end) lane[i] = LOAD(TYPE, x, k + 8 * step + i);
+#endif
+  const float8 v = vload8(0, lane);
+  return ALTERNATING ? (float8)(v.even, v.odd) : v;
+}
+
+INLINE float4 value4(float4 numbers, const Packed *a, int span) {
+#if OFFSETS
+  return fma(numbers, (float4)(a->scale[span]), (float4)(a->offset[span]));
+#else
+  return numbers * (float4)(a->scale[span]);
+#endif
+}
+// Of a run whose elements are `step` apart: those from `count` on become 0, whatever their bytes are.
+INLINE float4 cut4(float4 v, int first, int step, long count) {
+  return (float4)(first < count ? v.x : 0, first + step < count ? v.y : 0, first + 2 * step < count ? v.z : 0,
+                  first + 3 * step < count ? v.w : 0);
+}
+
+// As above.
+INLINE float sum_of_values(const Weight w, long n, __global const STYPE(TYPE) *x) {
+  const int step = ALTERNATING ? 2 : 1;  // between elements of a run
+  float4 sum = (float4)(0);
+  ROLLED for (long k = 0; k < w.k; k += UNIT) {
+    Packed a;
+    LOAD_PACKED(w, n, k, &a);
+    UNROLL for (int s = 0; s < SPANS; ++s) EACH_STEP for (int i = 0; i < SPAN_STEPS; ++i) {
+      const int place = s * SPAN_STEPS + i, run = TURNED ? s * SPAN_STEPS : place;
+      const float8 of_x = factors_before(x, k, place, w.k);
+      float4 first = value4(NUMBERS(w, &a, FIRST_RUN(run)), &a, s);
+      float4 second = value4(NUMBERS(w, &a, SECOND_RUN(run)), &a, s);
+#if !WHOLE
+      first = cut4(first, 8 * place, step, w.k - k);
+      second = cut4(second, 8 * place + (ALTERNATING ? 1 : 4), step, w.k - k);
+#endif
+      turn(&a);
+      sum = fma(second, of_x.hi, fma(first, of_x.lo, sum));
+    }
+  }
+  return sum.x + sum.y + (sum.z + sum.w);
+}
+#endif
 
 INLINE float with_bias(float sum, __global const void *bias_base, ulong bias_offset, long n,
                        const QuantisedParams p) {

@@ -37,10 +37,11 @@ INLINE void add_products(float16 sum[ROWS][WIDTH], const Weight w, long n, long 
   }
   UNROLL for (int r = 0; r < WIDTH; ++r) {
     float16 v[VECTORS];
-    float scale[SPANS], offset[SPANS];
-    UNPACK(w, min(n + r, p.n - 1), k, v, scale, offset);
+    Packed a;
+    unit_numbers(w, min(n + r, p.n - 1), k, &a, v);
     if (count < UNIT) cut_unit(v, count);
-    UNROLL for (int m = 0; m < ROWS; ++m) sum[m][r] = add_unit(sum[m][r], v, scale, offset, x[m], spans[m]);
+    UNROLL for (int m = 0; m < ROWS; ++m)
+      sum[m][r] = add_unit(sum[m][r], v, a.scale, a.offset, x[m], spans[m]);
   }
 }
 

@@ -14,7 +14,10 @@ constexpr WeightFormat kFormats[] = {
 #undef OCLTENSOR_WEIGHT_FORMAT
 };
 
-constexpr int64_t kTileRows = 8, kSmallestGroup = 32, kLeastColumns = 32, kMostColumns = 128;
+// Of a row's elements, and between groups: kernels count these with 32 bits.
+constexpr int64_t kMostInRow = (int64_t{1} << 31) - (1 << 16);
+constexpr int64_t kTileRows = 8, kSmallestGroup = 32, kLeastColumns = 32, kMostColumns = 128,
+                  kCodes = 16;
 
 std::string names() {
   std::string list;
@@ -73,6 +76,16 @@ void check_part(const QuantisedWeight& w, const std::string& op, const char* par
   if (!wanted) return;
   check(!is_complex(tensor->dtype()), "{}: format {}: the {} is {}", op, f.name, part,
         name(tensor->dtype()));
+  const int64_t last = tensor->ndim() - 1;
+  check(last < 0 || tensor->size(last) <= 1 || tensor->stride(last) < kMostInRow,
+        "{}: format {}: groups of the {} are {} elements apart, 2^31 or more", op, f.name, part,
+        tensor->ndim() == 0 ? 0 : tensor->stride(last));
+  if (f.zero == WeightZero::Codes && &tensor == &w.zero) {
+    check(tensor->ndim() == 1 && tensor->size(0) == kCodes,
+          "{}: format {} has {} codes, as a zero of shape [{}], got {}", op, f.name, kCodes, kCodes,
+          to_string(tensor->sizes()));
+    return;
+  }
   if (f.layout == WeightLayout::Flat) {
     const int64_t blocks = (w.n * w.k + w.group - 1) / w.group;
     check(tensor->ndim() == 1 && tensor->size(0) == blocks,
@@ -112,6 +125,7 @@ QuantisedWeight quantised_weight(const Args& args, int64_t n, int64_t k) {
   if (w.format == nullptr)
     fail(TB_E_INVALID, "{}: no weights of format '{}'; there are {}", op, name, names());
   check(n >= 0 && k >= 0, "{}: a weight of format {} with N = {} and K = {}", op, name, n, k);
+  check(k < kMostInRow, "{}: a weight of format {} with K = {}, 2^31 or more", op, name, k);
   const bool apart = w.format->scales == WeightScales::Apart;
   check(apart || w.group == 0,
         "{}: format {} has its scales in its blocks: group must be 0, got {}", op, name, w.group);

@@ -20,7 +20,8 @@ enum class WeightScales : uint8_t { Apart, Within };  // a tensor of their own, 
 enum class WeightZero : uint8_t {
   None,
   Subtracted,  // (q - zero) * scale
-  Added        // q * scale + zero
+  Added,       // q * scale + zero
+  Codes        // no zeros: the 16 codes in their place
 };
 enum WeightTraits : uint32_t {
   kAlternating = 1,  // a byte has two neighbours: kernels unpack even elements, then odd ones
@@ -44,7 +45,7 @@ std::span<const WeightFormat> weight_formats();
 const WeightFormat* find_weight_format(std::string_view name);  // nullptr if unknown
 
 // A weight of N rows and K columns whose parts fit together. Scales and zeros are [N or 1][groups],
-// those of a flat layout [blocks].
+// those of a flat layout [blocks], codes [16].
 struct QuantisedWeight {
   const WeightFormat* format;
   int64_t n, k;

@@ -93,6 +93,15 @@ def values(
         if kind in ("nf4", "fp4"):
             codes = (NF4 if kind == "nf4" else FP4)[nibbles(data.reshape(-1), True)[: n * k]]
             return (codes * np.repeat(scale, group)[: n * k]).reshape(n, k)
+        if kind == "codes":
+            codes = np.asarray(zero, np.float64)[nibbles(data.reshape(-1), True)[: n * k]]
+            return (codes * np.repeat(scale, group)[: n * k]).reshape(n, k)
+        if kind == "int8_zeros":
+            q = data.reshape(n, k).view(np.int8).astype(np.float64)
+            return (q - along(zero, n, k)) * along(scale, n, k)
+        if kind == "int4_signed":
+            q = nibbles(data.reshape(n, -1), False).astype(np.float64)
+            return np.where(q < 8, q, q - 16) * along(scale, n, k) + along(zero, n, k)
         if kind == "int8":
             return data.reshape(n, k).view(np.int8) * along(scale, n, k)
         if kind == "e4m3":

@@ -1,8 +1,8 @@
 // Products of a few rows of x (ROWS: 1, 2, 4, 8) with a weight of 4 bits, for CPU drivers with AVX-512: 64
 // bytes are 16 words, whose nibbles choose among 16 numbers by VPERMPS. A work-item takes `per_item` rows of
 // the weight, WIDTH at a time. Defines: those of quantised_x.h; HAS_BIAS; GROUPS (1, 2, 4: of 128 elements),
-// ORDER (how a word's nibbles are elements, below), LEAST (the number of nibble 0; CODED: codes), ZEROS (0;
-// 1: subtracted, 2: added).
+// ORDER (how a word's nibbles are elements, below), LEAST and FLIPPED (number i is (i ^ FLIPPED) + LEAST;
+// CODED: codes), ZEROS (0; 1: subtracted, 2: added).
 #include "quantised_x.h"
 
 #define STEP 128
@@ -25,12 +25,12 @@ INLINE float16 choose(float16 numbers, uint16 nibbles) {
   __asm__("vpermps %2, %1, %0" : "=v"(chosen) : "v"(nibbles), "v"(numbers));
   return chosen;
 }
-INLINE float16 table(void) {
+INLINE float16 table(const Weight w) {
   float lane[16];
 #if CODED
-  UNROLL for (int i = 0; i < 16; ++i) lane[i] = kCodes[i];
+  UNROLL for (int i = 0; i < 16; ++i) lane[i] = CODE_OF(w, i);
 #else
-  UNROLL for (int i = 0; i < 16; ++i) lane[i] = i + LEAST;
+  UNROLL for (int i = 0; i < 16; ++i) lane[i] = (i ^ FLIPPED) + LEAST;
 #endif
   return vload16(0, lane);
 }
@@ -78,7 +78,7 @@ INLINE uint16 words_at(const Weight w, long n, long k) {
 // Adds the products of `count` steps from `first` on to the sums of rows n and the next ones.
 INLINE void add_block(SCRATCH float16 *sums, const Weight w, long n, long first, int count,
                       SCRATCH const float16 *of_x, SCRATCH const float16 *x_sums, const QuantisedParams p) {
-  const float16 numbers = table();
+  const float16 numbers = table(w);
   float16 sum[WIDTH][ROWS];
   UNROLL for (int r = 0; r < WIDTH; ++r) UNROLL for (int m = 0; m < ROWS; ++m)
     sum[r][m] = first == 0 ? (float16)(0) : sums[r * ROWS + m];

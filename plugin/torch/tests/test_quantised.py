@@ -56,22 +56,27 @@ def weight(kind: str, n: int, k: int, group: int = 0, seed: int = 1, columns: in
             scale = draw.uniform(-1, 1, (n, k // elements)) / (2000 if elements > 32 else 60)
             data[..., at : at + 2] = scale.astype(np.float16)[..., None].view(np.uint8)
         return Weight(kind, n, k, 0, data.reshape(n, k // elements * size))
-    if kind in ("nf4", "fp4"):
+    if kind in ("nf4", "fp4", "codes"):
         data = draw.integers(0, 256, ((n * k + 1) // 2, 1), dtype=np.uint8)
-        blocks = math.ceil(n * k / group)
-        return Weight(kind, n, k, group, data, draw.uniform(0.1, 1, blocks).astype(np.float32))
+        scale = draw.uniform(0.1, 1, math.ceil(n * k / group)).astype(np.float32)
+        codes = draw.uniform(-1, 1, 16).astype(np.float32) if kind == "codes" else None
+        return Weight(kind, n, k, group, data, scale, codes)
     parts = (n, max(k // group, 1) if group else 1)
     scale = (draw.uniform(0.5, 1, parts) / (8 if kind.startswith("int4") else 100)).astype(
         np.float32
     )
-    if kind in ("int8", "e4m3"):
+    if kind in ("int8", "int8_zeros", "e4m3"):
         data = draw.integers(0, 256, (n, k), dtype=np.uint8)
         if kind == "e4m3":
             data[data & 127 == 127] = 0
-        return Weight(kind, n, k, group, data, scale)
-    if kind == "int4":
+        zero = draw.integers(-99, 99, parts, dtype=np.int8) if kind == "int8_zeros" else None
+        return Weight(kind, n, k, group, data, scale, zero)
+    if kind in ("int4", "int4_signed"):
         data = draw.integers(0, 256, (n, k // 2), dtype=np.uint8)
-        return Weight(kind, n, k, group, data, scale, draw.integers(0, 16, parts, dtype=np.int8))
+        zero = draw.integers(0, 16, parts, dtype=np.int8)
+        if kind == "int4_signed":
+            zero = draw.uniform(-1, 1, parts).astype(np.float32)
+        return Weight(kind, n, k, group, data, scale, zero)
     assert kind == "int4_tiles", kind
     data = draw.integers(-(2**31), 2**31, (n // 8, k // columns, 32, columns // 32), dtype=np.int32)
     zero = draw.uniform(-1, 1, parts).astype(np.float32)
@@ -82,17 +87,28 @@ def weight(kind: str, n: int, k: int, group: int = 0, seed: int = 1, columns: in
 WEIGHTS = {
     "int8": lambda: weight("int8", 37, 147),
     "int8 by groups": lambda: weight("int8", 21, 192, 64),
+    "int8_zeros": lambda: weight("int8_zeros", 37, 147),
+    "int8_zeros by groups": lambda: weight("int8_zeros", 21, 192, 64),
     "e4m3": lambda: weight("e4m3", 37, 147),
     "e4m3, one scale": lambda: weight("e4m3", 13, 96)._replace(scale=np.float32([[0.03]])),
     "int4": lambda: weight("int4", 37, 288, 32),
     "int4 by rows": lambda: weight("int4", 11, 146),
+    "int4, zeros between": lambda: weight("int4", 19, 288, 32)._replace(
+        zero=np.random.default_rng(2).uniform(0, 15, (19, 9)).astype(np.float32)
+    ),
+    "int4_signed": lambda: weight("int4_signed", 37, 288, 32),
+    "int4_signed by rows": lambda: weight("int4_signed", 11, 146),
     "int4_tiles": lambda: weight("int4_tiles", 40, 384, 128),
     "nf4": lambda: weight("nf4", 37, 320, 64),
     "nf4, rows within blocks": lambda: weight("nf4", 33, 96, 64),
     "nf4, odd": lambda: weight("nf4", 19, 77, 64),
     "fp4": lambda: weight("fp4", 37, 320, 128),
+    "codes": lambda: weight("codes", 37, 320, 64),
+    "codes, odd": lambda: weight("codes", 19, 77, 64),
     # By AVX-512, where the processor has it: K is a multiple of 128.
     "nf4 by 128": lambda: weight("nf4", 37, 384, 64),
+    "codes by 128": lambda: weight("codes", 37, 384, 64),
+    "int4_signed by 128": lambda: weight("int4_signed", 37, 384, 32),
     "int4 by 128": lambda: weight("int4", 37, 384, 32),
     "int4_tiles by 128": lambda: weight("int4_tiles", 40, 384, 32, columns=128),
     "q8_0": lambda: weight("q8_0", 37, 96),
@@ -151,8 +167,8 @@ class Quantised(InGpuStyle, unittest.TestCase):
             w = make()
             with self.subTest(name):
                 index = torch.tensor([[3, 0], [w.n - 1, 3]], device="ocl")
-                if name == "nf4, odd":
-                    with self.assertRaisesRegex(NotImplementedError, "nf4 with K = 77"):
+                if w.k == 77:
+                    with self.assertRaisesRegex(NotImplementedError, f"{w.kind} with K = 77"):
                         unpacked(w, torch.float32, index)
                     continue
                 got = unpacked(w, torch.float32, index)

@@ -58,6 +58,10 @@ struct Weight {
 double int8_value(const Weight& w, int64_t n, int64_t k) {
   return static_cast<double>(w.signed_byte(n * w.of.k + k)) * w.scale_of(n, k);
 }
+double int8_zeros_value(const Weight& w, int64_t n, int64_t k) {
+  const auto q = static_cast<double>(w.signed_byte(n * w.of.k + k));
+  return (q - w.zero_of(n, k)) * w.scale_of(n, k);
+}
 double e4m3_value(const Weight& w, int64_t n, int64_t k) {
   const auto bits = static_cast<uint8_t>(w.byte(n * w.of.k + k));
   return static_cast<double>(float8_to_float(bits, DType::Float8E4M3FN)) * w.scale_of(n, k);
@@ -65,6 +69,10 @@ double e4m3_value(const Weight& w, int64_t n, int64_t k) {
 double int4_value(const Weight& w, int64_t n, int64_t k) {
   const auto q = static_cast<double>(w.nibble(n * w.of.pitch() + k / 2, k % 2 == 1));
   return (q - w.zero_of(n, k)) * w.scale_of(n, k);
+}
+double int4_signed_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t q = w.nibble(n * w.of.pitch() + k / 2, k % 2 == 1);
+  return static_cast<double>(q < 8 ? q : q - 16) * w.scale_of(n, k) + w.zero_of(n, k);
 }
 double int4_tiles_value(const Weight& w, int64_t n, int64_t k) {
   const int64_t columns = w.of.tile_columns(), in_row = k % columns;
@@ -75,11 +83,13 @@ double int4_tiles_value(const Weight& w, int64_t n, int64_t k) {
 }
 
 using Codes = std::array<float, 16>;
-double coded_value(const Weight& w, const Codes& codes, int64_t n, int64_t k) {
+template <typename List>
+double coded_value(const Weight& w, const List& codes, int64_t n, int64_t k) {
   const int64_t e = n * w.of.k + k;
   return static_cast<double>(codes[static_cast<size_t>(w.nibble(e / 2, e % 2 == 0))]) *
          w.scale[static_cast<size_t>(e / w.of.group)];
 }
+double codes_value(const Weight& w, int64_t n, int64_t k) { return coded_value(w, w.zero, n, k); }
 double nf4_value(const Weight& w, int64_t n, int64_t k) {
   // T. Dettmers et al., "QLoRA", 2023, appendix E
   static constexpr Codes kCodes{-1.0f,

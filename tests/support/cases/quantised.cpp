@@ -72,11 +72,13 @@ void set_weight(Case& c, const WeightFormat& f, const Shape& s, Draw& draw) {
   c.set("scale", draw.tensor(type, parts, {-most, most, 0, false, false}));
   if (f.zero == WeightZero::Subtracted)
     c.set("offset", draw.tensor(DType::Int8, parts, {0, 15, 0, false, false}));
+  if (f.zero == WeightZero::Codes)
+    c.set("offset", draw.tensor(type, {16}, {-1, 1, 0, false, false}));
   if (f.zero == WeightZero::Added)
     c.set("offset", draw.tensor(type, parts, {-2, 2, 0, false, false}));
 }
 
-constexpr double kLargest = 64;  // of the weights' values: 127 * 32 / 64 in q6_k
+constexpr double kLargest = 64;  // of the weights' values: 127 * 32 / 64 in q6_k, (128 + 15) / 4
 constexpr const char* kWhyBytes =
     "a sum of n products loses about sqrt(n) eps of what is added: x times values of up to 64";
 constexpr const char* kWhyRounded =

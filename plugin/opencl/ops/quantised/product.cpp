@@ -69,7 +69,7 @@ constexpr OpEntry kOperators[] = {{"_ocl_quantised_mm.out", quantised_mm, false,
 bool has_whole_rows(const QuantisedWeight& w) { return w.k % w.format->unit == 0; }
 
 QuantisedParams weight_params(const QuantisedWeight& w) {
-  constexpr int64_t kOneGroup = 62;  // more than the bits of any K
+  constexpr int64_t kOneGroup = 31;  // as many as the bits of any K
   QuantisedParams p{};
   p.n = w.n;
   p.k = w.k;
@@ -95,6 +95,10 @@ Defines weight_defines(const OpCall& call, const QuantisedWeight& w, bool whole)
   d.set(define::FORMAT, f.name).set(define::UNIT, f.unit).set(define::SPAN, f.span);
   d.set(define::ALTERNATING, f.is(kAlternating)).set(define::OFFSETS, f.is(kOffsets));
   d.set(define::CODED, f.is(kCoded)).set(define::FLAT, f.layout == WeightLayout::Flat);
+  // 16 bytes at a time, of a unit.
+  d.set(define::LOADS, f.unit * f.bytes / f.block / 16);
+  d.set(define::GIVEN_CODES, f.zero == WeightZero::Codes);
+  d.set(define::BYTE_ZEROS, w.zero && w.zero->itemsize() == 1);
   d.type(define::SCALE_TYPE, w.scale ? w.scale->dtype() : DType::UInt8);
   d.type(define::ZERO_TYPE, w.zero ? w.zero->dtype() : DType::UInt8);
   return d.set(define::ALIGNED, by_style<int64_t>(call, 1, alignment(w))).set(define::WHOLE, whole);

@@ -12,13 +12,14 @@ using quantised::Product;
 
 constexpr int64_t kStep = 128;  // STEP of the kernel
 
-// ORDER and LEAST of the kernel: how the nibbles of a word are elements, and what the first number
-// is.
+// ORDER, LEAST and FLIPPED of the kernel: how the nibbles of a word are elements, and their
+// numbers.
 struct Kind {
   std::string_view format;
-  int64_t order, least;
+  int64_t order, least, flipped;
 };
-constexpr Kind kKinds[] = {{"int4", 0, 0}, {"nf4", 1, 0}, {"fp4", 1, 0}, {"int4_tiles", 2, -8}};
+constexpr Kind kKinds[] = {{"int4", 0, 0, 0}, {"int4_signed", 0, -8, 8}, {"nf4", 1, 0, 0},
+                           {"fp4", 1, 0, 0},  {"codes", 1, 0, 0},        {"int4_tiles", 2, -8, 0}};
 
 const Kind* kind_of(const Product& p) {
   for (const Kind& kind : kKinds)
@@ -51,7 +52,9 @@ void run_decode(const OpCall& call, const Product& p) {
   const Kind& kind = *kind_of(p);
   Defines d = quantised::decode_defines(call, p);
   d.set(define::ORDER, kind.order).set(define::LEAST, kind.least);
-  d.set(define::ZEROS, static_cast<int64_t>(p.weight.format->zero));
+  const WeightZero zero = p.weight.format->zero;
+  d.set(define::FLIPPED, kind.flipped);
+  d.set(define::ZEROS, zero == WeightZero::Codes ? 0 : static_cast<int64_t>(zero));
   d.set(define::GROUPS, p.weight.group >= kStep ? 1 : kStep / p.weight.group);
   quantised::launch_decode(call, p, kernels::x86_avx512::quantised::decode::decode, d, params,
                            division);

@@ -1,5 +1,7 @@
 // Products with quantised weights: ATen's names for them, and the plugin's operators as
 // torch.ops.ocl, for libraries' own formats (src/base/weight_formats.def).
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "composite.h"
 #include "operators/operator.h"
 
@@ -71,6 +73,64 @@ Tensor dequantise_meta(const Tensor& weight, const MaybeTensor&, const MaybeTens
     sizes.push_back(size.back());
   }
   return weight.new_empty_symint(sizes, weight.options().dtype(dtype));
+}
+
+// ---- Gradients of x and bias: products with the weight's values. The other parts have none.
+template <typename Function>
+auto find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+Tensor call_quantised_mm(const Tensor& x, const Tensor& weight, const MaybeTensor& scale,
+                         const MaybeTensor& zero, const MaybeTensor& bias, c10::string_view format,
+                         const c10::SymInt& rows, int64_t group) {
+  static const auto op = find_operator<decltype(quantised_mm)>("ocl::quantised_mm");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return op.call(x, weight, scale, zero, bias, format, rows, group);
+}
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct QuantisedProduct : torch::autograd::Function<QuantisedProduct> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const MaybeTensor& bias,
+                        const Tensor& weight, const MaybeTensor& scale, const MaybeTensor& zero,
+                        c10::string_view format, const c10::SymInt& rows, int64_t group) {
+    ctx->save_for_backward({weight, scale.value_or(Tensor()), zero.value_or(Tensor())});
+    ctx->saved_data["format"] = std::string(format);
+    ctx->saved_data["group"] = group;
+    ctx->saved_data["size"] = std::vector<c10::SymInt>{rows, x.sym_size(-1)};
+    ctx->saved_data["has_bias"] = bias.has_value();
+    return call_quantised_mm(x, weight, scale, zero, bias, format, rows, group);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    static const auto op = find_operator<decltype(dequantise)>("ocl::dequantise");
+    const Tensor& grad = grads[0];
+    const variable_list kept = ctx->get_saved_variables();
+    const auto maybe = [](const Tensor& t) { return t.defined() ? MaybeTensor(t) : std::nullopt; };
+    const auto size = ctx->saved_data["size"].toSymIntVector();
+    const bool has_bias = ctx->saved_data["has_bias"].toBool();
+    variable_list result(8);
+    if (ctx->needs_input_grad(0))
+      result[0] = grad.matmul(op.call(kept[0], maybe(kept[1]), maybe(kept[2]), std::nullopt,
+                                      ctx->saved_data["format"].toStringRef(), size,
+                                      grad.scalar_type(), ctx->saved_data["group"].toInt()));
+    if (has_bias && ctx->needs_input_grad(1)) result[1] = grad.reshape_symint({-1, size[0]}).sum(0);
+    return result;
+  }
+};
+
+Tensor quantised_mm_with_gradients(const Tensor& x, const Tensor& weight, const MaybeTensor& scale,
+                                   const MaybeTensor& zero, const MaybeTensor& bias,
+                                   c10::string_view format, c10::SymInt rows, int64_t group) {
+  const auto asks = [](const MaybeTensor& t) { return t.has_value() && t->requires_grad(); };
+  if (at::GradMode::is_enabled()) {
+    TORCH_CHECK(!asks(scale) && !asks(zero),
+                "quantised_mm has no gradient of the weight's scales and zeros: detach them");
+    if (x.requires_grad() || asks(bias))
+      return QuantisedProduct::apply(x, bias, weight, scale, zero, format, rows, group);
+  }
+  return call_quantised_mm(x, weight, scale, zero, bias, format, rows, group);
 }
 
 // ---- ATen's names
@@ -163,6 +223,9 @@ TORCH_LIBRARY_FRAGMENT(ocl, m) {
 TORCH_LIBRARY_IMPL(ocl, PrivateUse1, m) {
   m.impl("quantised_mm", TORCH_FN(quantised_mm));
   m.impl("dequantise", TORCH_FN(dequantise));
+}
+TORCH_LIBRARY_IMPL(ocl, AutogradPrivateUse1, m) {
+  m.impl("quantised_mm", TORCH_FN(quantised_mm_with_gradients));
 }
 TORCH_LIBRARY_IMPL(ocl, Meta, m) {
   m.impl("quantised_mm", TORCH_FN(quantised_mm_meta));

@@ -42,6 +42,12 @@ class Patch:
         else:
             self._undo.append(lambda: setattr(owner, name, old))
 
+    def replace_item(self, table: dict[Any, Any], key: Any, make: Callable[[Any], Any]) -> None:
+        """Replaces ``table[key]`` by ``make(old)``. KeyError if there is none."""
+        old = table[key]
+        table[key] = make(old)
+        self._undo.append(lambda: table.__setitem__(key, old))
+
     def extend_list(self, function: types.FunctionType, member: str, name: str) -> None:
         """Adds a name to the one tuple or set in a function's code that has ``member``.
 

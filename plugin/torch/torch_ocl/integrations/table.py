@@ -55,5 +55,6 @@ TABLE = (
     Integration("peft", ("peft",), "0.20", "0.22"),
     Integration("kornia", ("kornia",), "0.9", "0.10"),
     Integration("bitsandbytes", ("bitsandbytes",), "0.50.2", "0.51"),
+    Integration("torchao", ("torchao",), "0.18", "0.19"),
 )
 BY_MODULE = {module: row for row in TABLE for module in row.modules}
