@@ -1,7 +1,7 @@
 """Several ranks beside one: collectives by size and engine, and training steps by DDP and FSDP2.
 
-usage: scale_out.py [collectives] [training] [--ranks 2] [--sides ocl-gloo,ocl-mpi] [--sizes BYTES,...]
-[--only TEXT] [--seconds 1] [--json FILE]   (./run bench collectives, ./run bench training)
+usage: scale_out.py [collectives] [training] [--ranks 2] [--sides ocl-gloo,ocl-mpi] [--only TEXT]
+[--sizes BYTES,...] [--seconds 1] [--json FILE]   (./run bench collectives, ./run bench training)
 
 Sides are a device and what carries its bytes: ocl-gloo, ocl-mpi, cpu-gloo, cuda-nccl, cuda-gloo;
 without --sides those that this machine has. Ranks are processes of one host, each with the device

@@ -143,6 +143,7 @@ LOADS_UNIT(q4_0) {
 }
 NUMBERS_OF(q4_0) { return nibbles_less_8(WORDS(a, 0, i), 4 * VECTOR_OF(i)); }
 
+#if SPANS == 2  // others have no place for its scales
 // Of 64 elements the first half is in the low nibbles. Scales and minima of 32 have 6 bits: of the first four
 // the low ones of 4 bytes each, of the others 4 bits in the last four bytes and 2 at the top of the first
 // ones.
@@ -162,6 +163,7 @@ LOADS_UNIT(q4_k) {
   to->offset[1] = least * (m >> 8);
 }
 NUMBERS_OF(q4_k) { return nibbles_less(WORDS(a, VECTOR_OF(i) % 2, i), VECTOR_OF(i) / 2 * 4, 0); }
+#endif
 
 // Of 128 elements: 64 bytes of low nibbles, 32 with two upper bits of four elements each, 8 scales.
 LOADS_UNIT(q6_k) {

@@ -25,12 +25,11 @@ typedef long Place;
   const long n = s.n, o = row / INNER, start = o * n * INNER + (row - o * INNER);                          \
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;                                     \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
-#define ARGUMENTS                                                                                          \
-  __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,                  \
-      const NestParams s, long lanes_
 
 #define HELD 16
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(ARGUMENTS) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(
+    __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
+    const NestParams s, long lanes_) {
   PROLOGUE
   T x[HELD], top = -INFINITY, sum = 0;
   UNROLL for (int k = 0; k < HELD; ++k) {
@@ -54,7 +53,9 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(AR
   }
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(ARGUMENTS) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(
+    __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
+    const NestParams s, long lanes_) {
   PROLOGUE
   T top = -INFINITY, sum = 0;
   if (active) {

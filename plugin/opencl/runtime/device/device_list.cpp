@@ -142,9 +142,8 @@ std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, int64_t wanted,
     const std::array<cl_device_partition_property, 3> equally{
         CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(units / wanted), 0};
     std::vector<cl::Device> parts;
-    const cl_int code = units < wanted
-                            ? CL_INVALID_DEVICE_PARTITION_COUNT
-                            : candidate.device.createSubDevices(equally.data(), &parts);
+    const cl_int code = units < wanted ? CL_INVALID_DEVICE_PARTITION_COUNT
+                                       : candidate.device.createSubDevices(equally.data(), &parts);
     if (code != CL_SUCCESS || parts.size() < static_cast<size_t>(wanted)) {
       const std::string why = fmt::format(
           "OCLTENSOR_CPU_DEVICES={}: {} with {} compute units stays whole ({})", wanted, caps.name,
