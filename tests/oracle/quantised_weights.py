@@ -19,7 +19,7 @@ FP4 = np.concatenate([FP4, -FP4]).astype(np.float32).astype(np.float64)
 def nibbles(data: np.ndarray, high_first: bool) -> np.ndarray:
     """Two numbers of each byte, along the last dimension."""
     pair = [data >> 4, data & 15] if high_first else [data & 15, data >> 4]
-    return np.stack(pair, -1).reshape(*data.shape[:-1], -1)
+    return np.stack(pair, -1).reshape(*data.shape[:-1], 2 * data.shape[-1])
 
 
 def e4m3(data: np.ndarray) -> np.ndarray:
@@ -100,14 +100,14 @@ def values(
             q = data.reshape(n, k).view(np.int8).astype(np.float64)
             return (q - along(zero, n, k)) * along(scale, n, k)
         if kind == "int4_signed":
-            q = nibbles(data.reshape(n, -1), False).astype(np.float64)
+            q = nibbles(data.reshape(n, k // 2), False).astype(np.float64)
             return np.where(q < 8, q, q - 16) * along(scale, n, k) + along(zero, n, k)
         if kind == "int8":
             return data.reshape(n, k).view(np.int8) * along(scale, n, k)
         if kind == "e4m3":
             return e4m3(data.reshape(n, k)) * along(scale, n, k)
         if kind == "int4":
-            q = nibbles(data.reshape(n, -1), False).astype(np.float64)
+            q = nibbles(data.reshape(n, k // 2), False).astype(np.float64)
             return (q - along(zero, n, k)) * along(scale, n, k)
         assert kind == "int4_tiles", kind
         rows, steps, _, words = data.shape

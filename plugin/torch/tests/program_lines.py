@@ -152,7 +152,7 @@ EXACTLY = {
         "{r} = {x} ^ {y}",
         "{r} = ~{x}",
         "{r} = {x} ^ 3",
-        "{r} = {x} >> 1",
+        "{r} = {x} * 1 >> 1",  # bool has no shifts; eager CPU converts it, fake tensors refuse
         "{r} = ({x} & 15) << 2",
         "{r} = torch.bitwise_left_shift({x} & 7, {y} & 3)",
     ),

@@ -154,8 +154,10 @@ std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, int64_t wanted,
       continue;
     }
     parts.resize(static_cast<size_t>(wanted));  // a rest of its cores makes more
-    for (const cl::Device& part : parts)
+    for (const cl::Device& part : parts) {
       found.push_back({candidate.platform, part, query_capabilities(candidate.platform, part)});
+      (void)new cl::Device(part);  // leaked: unlike a whole device, it ends with its last owner
+    }
   }
   return found;
 }
