@@ -196,6 +196,7 @@ __kernel void weight(__global const void *big_base, ulong big_offset, __global c
       small_channel[c] =
           (g * p.small_channels + min(s0 + c, (long)p.small_channels - 1)) * p.small_strides[1];
     }
+    const long big_step = p.stride[2] * p.big_strides[4];
     acc_t sum[TC][TC];
     UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TC; ++j) sum[c][j] = 0;
     for (long n = 0; n < p.batch; ++n)
@@ -207,11 +208,12 @@ __kernel void weight(__global const void *big_base, ulong big_offset, __global c
                                   (kx * p.dilation[2] - p.padding[2]) * p.big_strides[4];
           __global const T *small = AT_CONST(TYPE, small_base, small_offset) + n * p.small_strides[0] +
                                     z * p.small_strides[2] + y * p.small_strides[3];
-          for (long x = rx.x; x < rx.y; ++x) {
-            const long at_big = x * p.stride[2] * p.big_strides[4], at_small = x * p.small_strides[4];
+          small += rx.x * p.small_strides[4];
+          big += rx.x * big_step;
+          for (long x = rx.x; x < rx.y; ++x, small += p.small_strides[4], big += big_step) {
             acc_t u[TC], v[TC];
-            UNROLL for (int c = 0; c < TC; ++c) u[c] = LOAD(TYPE, small, small_channel[c] + at_small);
-            UNROLL for (int c = 0; c < TC; ++c) v[c] = LOAD(TYPE, big, big_channel[c] + at_big);
+            UNROLL for (int c = 0; c < TC; ++c) u[c] = LOAD(TYPE, small, small_channel[c]);
+            UNROLL for (int c = 0; c < TC; ++c) v[c] = LOAD(TYPE, big, big_channel[c]);
             UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TC; ++j)
               sum[c][j] = MULTIPLY_ADD(u[c], v[j], sum[c][j]);
           }
