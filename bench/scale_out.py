@@ -32,7 +32,7 @@ import torch
 SIDES = ("ocl-gloo", "ocl-mpi", "cuda-nccl", "cuda-gloo", "cpu-gloo")
 SIZES = (4 << 10, 256 << 10, 4 << 20, 25 << 20, 100 << 20)  # bytes; 25 MB is a bucket of DDP
 CALLS = ("all_reduce", "all_gather", "broadcast")
-# name: model, its options, batch, size, type of products, way
+# name: model, batch of a rank, size, type of products under autocast, way
 TRAINING: dict[str, tuple[str, int, int, str, str]] = {
     "resnet50 float32, DDP": ("resnet50", 64, 224, "", "ddp"),
     "resnet50 float16, DDP": ("resnet50", 64, 224, "float16", "ddp"),

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <mutex>

@@ -230,8 +230,9 @@ void Group::look_around() {
     if (unfinished_.empty()) return;
     own = failure_;
     for (auto& [work, started] : running_) {
-      const auto taken = std::chrono::steady_clock::now() - started.begin;
-      if (taken > started.limit + kGrace)
+      const auto taken = std::chrono::duration_cast<Engine::Limit>(
+          std::chrono::steady_clock::now() - started.begin);
+      if (taken - kGrace > started.limit)
         late = "collective " + std::to_string(started.number) + " has not ended within " +
                std::to_string(started.limit.count()) + " ms";
       if (started.is_told || taken < kLong) continue;

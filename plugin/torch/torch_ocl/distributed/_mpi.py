@@ -13,6 +13,7 @@ import importlib.util
 import os
 import socket
 import sys
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,8 @@ _LONGEST_NAP = 500e-6
 _NOTE_TAG = 1  # on the collectives' communicator, whose other messages have 0
 
 _has_failed = False
-_inside = 0  # calls that block, in all threads
+_inside = 0  # calls that block, in all threads: under _inside_lock
+_inside_lock = threading.Lock()
 
 
 def is_launched() -> bool:
@@ -220,14 +222,16 @@ class MpiEngine:
         """A call without a time limit of its own: where it does not return, its group gives it up
         (csrc/distributed/group.cpp), and this process ends by MPI_Abort."""
         global _has_failed, _inside
-        _inside += 1
+        with _inside_lock:
+            _inside += 1
         try:
             call()  # without the GIL
         except Exception:
             _has_failed = True
             raise
         finally:
-            _inside -= 1
+            with _inside_lock:
+                _inside -= 1
 
     def _only(self, root: int, own: memoryview) -> list[memoryview | None]:
         return [own if rank == root else None for rank in range(self._size)]
