@@ -66,7 +66,7 @@ def union(slices: list[dict]) -> float:
 
 
 def report(name: str, batch: int, words: int, steps: int, top: int, device: torch.device) -> None:
-    size = words if models.NETWORKS[name][1] == "words" else PIXELS
+    size = words if models.NETWORKS[name][1].startswith("words") else PIXELS
     body = models.Job(name, "train", batch, size).start(device)
     for _ in range(4):
         body()

@@ -9,6 +9,9 @@
 #define BK 8
 #endif
 #include "steps.h"
+// Tiles of 256 items are made for two work-groups on a compute unit at a time, 128 registers an item; some of
+// their forms would be given 130 (plugin/opencl/nvidia/resident_groups.h).
+#define TWO_GROUPS_OF_256
 #define LX 8
 #define LY (32 / LX)
 #define PART(v, i) \

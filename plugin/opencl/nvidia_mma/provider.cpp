@@ -6,6 +6,7 @@
 #include "conv/convolution.h"
 #include "conv/weight.h"
 #include "matmul/product.h"
+#include "nvidia/resident_groups.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -27,6 +28,7 @@ constinit const Provider kNvidiaMma{
     .lacking = "only NVIDIA's devices of compute capability 7.5 and later have mma.sync",
     .algorithms = kAlgorithms,
     .ask = nvidia::ask,
-    .trusts_driver = nvidia::trusts_driver};
+    .trusts_driver = nvidia::trusts_driver,
+    .finisher = &nvidia::kResidentGroups};
 
 }  // namespace ocltensor::opencl

@@ -129,7 +129,8 @@ cl::Program ProgramCache::build(const std::string& text, const std::string& opti
   const int64_t begin = now_ns();
   compile(program(), options, what);
   for (const ProgramFinisher* finisher : program_finishers())
-    if (finisher->wants(caps_, text)) program = finished(program(), *finisher, options, what);
+    if (finisher->wants(caps_, text))
+      program = finished(std::move(program), *finisher, options, what);
   ++build_counters().builds;
   const int64_t elapsed = now_ns() - begin;
   building_ns += elapsed;
@@ -184,10 +185,11 @@ cl::Program ProgramCache::build_kernels(const ProgramText& text) {
   }
 }
 
-cl::Program ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
+cl::Program ProgramCache::finished(cl::Program program, const ProgramFinisher& finisher,
                                    const std::string& options, const char* what) {
-  const std::vector<unsigned char> compiled = binary_of(program);
-  const std::string text = finisher.finish(std::string(compiled.begin(), compiled.end()));
+  const std::vector<unsigned char> compiled = binary_of(program());
+  const std::string before(compiled.begin(), compiled.end()), text = finisher.finish(before);
+  if (text == before) return program;
   cl::Program result = from_binary({text.begin(), text.end()});
   check(result() != nullptr, "{}: the driver does not take the changed program", what);
   compile(result(), options, what);

@@ -26,11 +26,12 @@ struct BuildCounters {
 };
 BuildCounters& build_counters();
 
-// A change to programs between the compiler and the device, for instructions that a vendor's OpenCL
-// C cannot express.
+// A change to programs between the compiler and the device, for what a vendor's OpenCL C cannot
+// express.
 struct ProgramFinisher {
   bool (*wants)(const Capabilities& caps, const std::string& source);
-  // Turns the program's binary into the one that is used. Throws Error(TB_E_COMPILE).
+  // Turns the program's binary into the one that is used; the same one changes nothing. Throws
+  // Error(TB_E_COMPILE).
   std::string (*finish)(const std::string& binary);
 };
 // The finishers of all providers: the table is in plugin/opencl/providers.cpp, above this folder.
@@ -131,7 +132,7 @@ class ProgramCache {
   ProgramParameters asked(const ProgramText& text, cl_program program) const;
   void save(const disk_cache::Key& key, const ProgramText& text, cl_program program,
             const ProgramParameters& parameters);
-  cl::Program finished(cl_program program, const ProgramFinisher& finisher,
+  cl::Program finished(cl::Program program, const ProgramFinisher& finisher,
                        const std::string& options, const char* what);
   void compile(cl_program program, const std::string& options, const char* what);
 
