@@ -1,10 +1,22 @@
 // The values of a quantised weight: of rows from `first` on, of those that an index says (INDEXED; I: its
 // type), or, where the layout is flat and rows are not of whole units, of elements from `first` on
 // (ELEMENTS), which become a matrix of `k` columns. A work-item takes units. Defines: those of quantised.h;
-// TYPE, INDEXED, I, ELEMENTS; GROUP_SIZE.
+// TYPE, INDEXED, I, ELEMENTS; GROUP_SIZE; VEC (of GPUs: at whose multiples of elements results may be stored).
 #include "quantised.h"
+#include "element_vectors.h"
 #include "faults.h"
 #include "range.h"
+
+// Sixteen neighbours. GPUs take a vector that may lie anywhere apart, into stores of single elements.
+INLINE void store_sixteen(__global STYPE(TYPE) *out, float16 v) {
+#if CPU_STYLE
+  STORE16(TYPE, out, 0, TO16(TYPE, v));
+#else
+  float lane[16];
+  vstore16(v, 0, lane);
+  UNROLL for (int i = 0; i < 16; i += VEC) STOREV(TYPE, out, i, lane + i);
+#endif
+}
 
 // Stores elements `from` to `to` of a unit, whose first one belongs at `out`.
 INLINE void store_unit(__global STYPE(TYPE) *out, const float16 *v, int from, int to) {
@@ -22,11 +34,11 @@ INLINE void store_unit(__global STYPE(TYPE) *out, const float16 *v, int from, in
     a.odd = v[i + 1].lo;
     b.even = v[i].hi;
     b.odd = v[i + 1].hi;
-    STORE16(TYPE, out, 16 * i, TO16(TYPE, a));
-    STORE16(TYPE, out, 16 * i + 16, TO16(TYPE, b));
+    store_sixteen(out + 16 * i, a);
+    store_sixteen(out + 16 * i + 16, b);
   }
 #else
-  UNROLL for (int i = 0; i < VECTORS; ++i) STORE16(TYPE, out, 16 * i, TO16(TYPE, v[i]));
+  UNROLL for (int i = 0; i < VECTORS; ++i) store_sixteen(out + 16 * i, v[i]);
 #endif
 }
 

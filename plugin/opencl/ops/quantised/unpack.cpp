@@ -13,6 +13,14 @@ struct Rows {
   std::optional<TensorView> index;
 };
 
+// Elements that GPUs store at once: 16 bytes where units of the result begin at their multiples.
+int64_t vector_of(const OpCall& call, const QuantisedWeight& w, MemoryRange to, DType type) {
+  constexpr uint64_t kBytes = 16;
+  const bool aligned =
+      has_whole_rows(w) && (to.address + static_cast<uint64_t>(to.low)) % kBytes == 0;
+  return by_style<int64_t>(call, 1, aligned ? kBytes / size_of(type) : 1);
+}
+
 void launch(const OpCall& call, const QuantisedWeight& w, const Rows& rows, MemoryRange to,
             DType type) {
   const bool by_elements = w.format->layout == WeightLayout::Flat && !has_whole_rows(w);
@@ -29,7 +37,7 @@ void launch(const OpCall& call, const QuantisedWeight& w, const Rows& rows, Memo
   d.type(define::TYPE, type).set(define::ELEMENTS, by_elements);
   d.set(define::INDEXED, rows.index.has_value());
   d.type(define::I, rows.index ? rows.index->dtype() : DType::Int64);
-  d.set(define::GROUP_SIZE, division.local[0]);
+  d.set(define::GROUP_SIZE, division.local[0]).set(define::VEC, vector_of(call, w, to, type));
   call.launch(kernels::quantised::unpack::unpack, d,
               {.out = to,
                .weight = w.bytes,
