@@ -95,8 +95,7 @@ Defines weight_defines(const OpCall& call, const QuantisedWeight& w, bool whole)
   d.set(define::FORMAT, f.name).set(define::UNIT, f.unit).set(define::SPAN, f.span);
   d.set(define::ALTERNATING, f.is(kAlternating)).set(define::OFFSETS, f.is(kOffsets));
   d.set(define::CODED, f.is(kCoded)).set(define::FLAT, f.layout == WeightLayout::Flat);
-  // 16 bytes at a time, of a unit.
-  d.set(define::LOADS, f.unit * f.bytes / f.block / 16);
+  d.set(define::LOADS, loads_of_unit(f));
   d.set(define::GIVEN_CODES, f.zero == WeightZero::Codes);
   d.set(define::BYTE_ZEROS, w.zero && w.zero->itemsize() == 1);
   d.type(define::SCALE_TYPE, w.scale ? w.scale->dtype() : DType::UInt8);

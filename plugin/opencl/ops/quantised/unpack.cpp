@@ -1,4 +1,6 @@
 // _ocl_dequantise: the values of a quantised weight, whole or of chosen rows.
+#include <algorithm>
+
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "kernels/quantised.h"
@@ -13,16 +15,36 @@ struct Rows {
   std::optional<TensorView> index;
 };
 
-// Elements that GPUs store at once: 16 bytes where units of the result begin at their multiples.
-int64_t vector_of(const OpCall& call, const QuantisedWeight& w, MemoryRange to, DType type) {
-  constexpr uint64_t kBytes = 16;
-  const bool aligned =
-      has_whole_rows(w) && (to.address + static_cast<uint64_t>(to.low)) % kBytes == 0;
-  return by_style<int64_t>(call, 1, aligned ? kBytes / size_of(type) : 1);
+// GPUs store 16 bytes at once where rows of the result begin at their multiples.
+bool has_aligned_rows(const QuantisedWeight& w, MemoryRange to) {
+  return has_whole_rows(w) && (to.address + static_cast<uint64_t>(to.low)) % 16 == 0;
+}
+
+// By unpack_gpu.cl, whose work-items take steps of units. Large units have too many steps to be
+// loaded for each.
+void launch_steps(const OpCall& call, const QuantisedWeight& w, int64_t first, int64_t count,
+                  MemoryRange to, DType type) {
+  constexpr int64_t kStep = 8;
+  const WeightFormat& f = *w.format;
+  const int64_t group = std::min<int64_t>(128, call.caps().max_work_group_size);
+  QuantisedParams p = weight_params(w);
+  p.first = first;
+  p.pieces = count * w.k / kStep;
+  const bool apart = loads_of_unit(f) == 1 && !f.is(kAlternating);  // see store_step
+  Defines d = weight_defines(call, w, true);
+  d.type(define::TYPE, type).set(define::GROUP_SIZE, group);
+  d.set(define::VEC, apart ? 4 : 16 / size_of(type));
+  call.launch(kernels::quantised::unpack_gpu::unpack, d,
+              {.out = to, .weight = w.bytes, .scale = w.scale, .zero = w.zero, .p = p})
+      .run({divide_up(p.pieces, group) * group, 1, 1}, {group, 1, 1});
 }
 
 void launch(const OpCall& call, const QuantisedWeight& w, const Rows& rows, MemoryRange to,
             DType type) {
+  constexpr int64_t kLargeUnit = 128;
+  const bool aligned = by_style(call, false, has_aligned_rows(w, to));
+  if (aligned && !rows.index && w.format->unit < kLargeUnit && rows.count * w.k > 0)
+    return launch_steps(call, w, rows.first, rows.count, to, type);
   const bool by_elements = w.format->layout == WeightLayout::Flat && !has_whole_rows(w);
   QuantisedParams p = weight_params(w);
   const int64_t unit = w.format->unit;
@@ -37,7 +59,7 @@ void launch(const OpCall& call, const QuantisedWeight& w, const Rows& rows, Memo
   d.type(define::TYPE, type).set(define::ELEMENTS, by_elements);
   d.set(define::INDEXED, rows.index.has_value());
   d.type(define::I, rows.index ? rows.index->dtype() : DType::Int64);
-  d.set(define::GROUP_SIZE, division.local[0]).set(define::VEC, vector_of(call, w, to, type));
+  d.set(define::GROUP_SIZE, division.local[0]).set(define::VEC, aligned ? 16 / size_of(type) : 1);
   call.launch(kernels::quantised::unpack::unpack, d,
               {.out = to,
                .weight = w.bytes,
