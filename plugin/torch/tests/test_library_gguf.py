@@ -94,6 +94,7 @@ class Transformers(InGpuStyle, Case):
         with torch.no_grad():
             self.assertEqual(commands(lambda: layer(x)), 1)
 
+    @of_operators
     def test_moved_copied_and_saved(self) -> None:
         """The same bits after a way to the CPU and back, in copies, and in what is saved."""
         path = self.folder / "m.gguf"
