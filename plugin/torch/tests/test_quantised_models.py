@@ -75,6 +75,7 @@ def loss_of(model: torch.nn.Module, ids: torch.Tensor, wanted: torch.Tensor) -> 
 _trained: list[Model] = []
 
 
+@torch.enable_grad()
 def trained() -> Model:
     """On the CPU, once: training on ocl has tests of its own."""
     if not _trained:
