@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import torch
 from gguf_case import VOCABULARY, WITH_KERNELS, File, blocks, float64, language_model, load
-from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle, of_operators, of_style
+from gpu_style import IS_GPU_STYLE, InGpuStyle, of_operators, of_style
 from library_case import Case, applied, needs, quiet
 from test_command_counts import commands
 
@@ -32,11 +32,12 @@ class Transformers(InGpuStyle, Case):
         found = dict(model.named_modules())
         return {n: m for n, m in found.items() if n.rsplit(".", 1)[-1] in (*PACKED, "lm_head")}
 
+    @of_operators
     def test_families(self) -> None:
         """Logits and tokens are those of the loader that unpacks, on the CPU; every layer has the
         file's bytes, of which llama's queries and keys have other rows first."""
         torch.manual_seed(0)
-        for family, tied in FAMILIES if THOROUGH or not IS_GPU_STYLE else FAMILIES[-1:]:
+        for family, tied in FAMILIES:
             with self.subTest(family):
                 path = self.folder / f"{family}.gguf"
                 file = language_model(path, family, tied=tied)
@@ -86,6 +87,7 @@ class Transformers(InGpuStyle, Case):
                 # About twenty roundings of activations, one after another.
                 self.assertLess(off.item(), 20 * eps)
 
+    @of_operators
     def test_one_launch_a_layer(self) -> None:
         path = self.folder / "m.gguf"
         language_model(path, "qwen2")
@@ -201,7 +203,8 @@ class Diffusers(InGpuStyle, Case):
     def test_layers(self) -> None:
         """Each type and type of activations against float64; gradients of x."""
         torch.manual_seed(1)
-        for kind in (*WITH_KERNELS, "BF16", "Q5_K", "Q5_0"):
+        others = () if IS_GPU_STYLE else ("BF16", "Q5_K", "Q5_0")  # made of other operators
+        for kind in (*WITH_KERNELS, *others):
             for dtype in of_style((torch.float16, torch.bfloat16, torch.float32)):
                 for rows in (1, 12):
                     with self.subTest(kind, dtype=dtype, rows=rows), warnings.catch_warnings():
@@ -228,6 +231,7 @@ class Diffusers(InGpuStyle, Case):
                         bound = eps * (want.abs() + 6 * size)
                         self.assertLess((off / (bound + 1e-5)).max().item(), 1)
 
+    @of_operators
     def test_one_launch_and_what_has_no_kernel(self) -> None:
         x = torch.randn(1, 512, device="ocl")
         with torch.no_grad():
