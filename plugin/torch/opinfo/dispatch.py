@@ -34,7 +34,7 @@ REASONS = {
     r"_make_per_.*_quantized_tensor": "quantized tensors",
     r"_convert_weight_to_int4pack_for_cpu|_weight_int4pack_mm_for_cpu|_dyn_quant_.*|"
     r"_mixed_dtypes_linear": "weights of 4 bits, packed for the instructions of one device",
-    r"_scaled_(grouped_|add)?mm.*": "products of float8 numbers, whose scales are laid out "
+    r"_scaled_grouped_mm.*": "products of groups of float8 numbers, whose scales are laid out "
     "for the matrix units of one device; float8 exists in memory only",
     r"_philox_.*": "keys of random numbers, which CUDA alone has",
     r"max_pool2d_backward|_resize_output_": "other devices' ways to compose an operator that has "

@@ -2,11 +2,19 @@
 and what is not there yet."""
 
 import os
+import pathlib
+import re
 import threading
 import unittest
 
 import torch
 from backends_case import Case, ocl, printed, run_python
+
+
+def multiply(kind: str) -> torch.Tensor:
+    x, weight = torch.ones(1, 64, device="ocl"), torch.ones(4, 64, device="ocl").to(torch.int8)
+    scale = torch.ones(4, 1, device="ocl")
+    return torch.ops.ocl.quantised_mm(x, weight, scale, None, None, kind, 4, 0)
 
 
 class Rest(Case):
@@ -21,14 +29,54 @@ class Rest(Case):
             ocl.fft_plan_cache[99].size  # noqa: B018
 
     def test_what_is_absent_says_so(self) -> None:
-        for part, why in (("cusparselt", "sparse matrices"), ("quantized", "quantized tensors")):
-            self.assertFalse(hasattr(ocl, part))
-            with self.assertRaisesRegex(
-                AttributeError, f"'{part}': there are no kernels for .*{why}"
-            ):
-                getattr(ocl, part)
+        self.assertFalse(hasattr(ocl, "cusparselt"))
+        with self.assertRaisesRegex(AttributeError, "there are no kernels for .*sparse matrices"):
+            ocl.cusparselt  # noqa: B018
         with self.assertRaisesRegex(AttributeError, "has no attribute 'nosuch'$"):
             ocl.nosuch  # noqa: B018
+
+    def test_quantised_weights(self) -> None:
+        """What is told is what runs: the plugin's own formats, and products without a provider."""
+        with self.assertRaises(RuntimeError) as error:
+            multiply("nosuch")
+        named = str(error.exception).partition("there are ")[2].splitlines()[0].split(", ")
+        self.assertEqual(ocl.quantized.supported_formats, named)
+        self.assertEqual(ocl.quantized.formats_by_provider["portable"], named)
+        source = (
+            pathlib.Path(__file__).resolve().parents[2] / "opencl/x86_avx512/quantised/decode.cpp"
+        )
+        units = re.findall(r'{"(\w+)", \d', source.read_text())
+        if ocl.x86_avx512.available:
+            found = ocl.quantized.formats_by_provider["x86_avx512"]
+            self.assertEqual(sorted(found), sorted(units))
+        self.assertIn("q4_k", ocl.weight_int4.supported_formats)
+        self.assertNotIn("q6_k", ocl.weight_int4.supported_formats)
+        self.assertEqual(ocl.weight_int8.supported_formats, ["int8", "int8_zeros", "q8_0"])
+        for weights in (ocl.weight_int4, ocl.weight_int8, ocl.quantized):
+            self.assertTrue(weights.is_available())
+            self.assertEqual(weights.reason, "")
+            self.assertIn(weights.supported_formats[0], repr(weights))
+        with ocl.operations_disabled("_ocl_quantised_mm"):
+            self.assertFalse(ocl.weight_int8.is_available())
+            self.assertIn("_ocl_quantised_mm.out is disabled", ocl.weight_int8.reason)
+            with self.assertRaisesRegex(NotImplementedError, "disabled"):
+                multiply("int8")
+        with ocl.portable.disabled():
+            self.assertFalse(ocl.weight_int4.is_available())
+            self.assertIn("provider 'portable' is disabled", ocl.weight_int4.reason)
+            with self.assertRaisesRegex(NotImplementedError, "disabled"):
+                multiply("int8")
+        self.assertTrue(ocl.weight_int8.is_available())
+        multiply("int8")
+        self.assertEqual((ocl.quantized.supported_engines, ocl.quantized.engine), ([], "none"))
+        with self.assertRaisesRegex(RuntimeError, "no engine 'fbgemm'.*torchao"):
+            ocl.quantized.engine = "fbgemm"
+        done = run_python(
+            "import torch, torch_ocl; o = torch.backends.ocl; print(o.weight_int4.is_available(),"
+            " o.weight_int4.reason == torch.ocl.unavailable_reason() != '')",
+            OCLTENSOR_PLUGIN_PATH="/nowhere",
+        )
+        self.assertEqual(done.stdout, "False True\n", done.stderr)
 
     def test_contexts_nest_restore_and_decorate(self) -> None:
         with ocl.flags(benchmark_limit=3):

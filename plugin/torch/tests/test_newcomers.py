@@ -29,6 +29,9 @@ def run(program: str, *arguments: object, typed: str = "") -> str:
     return out.getvalue()
 
 
+RATE = r"the first after [\d.]+ s, then [\d.]+ a second: \d+% of a copy's bandwidth"
+
+
 class InAFolder(unittest.TestCase):
     """Programs write where they are called."""
 
@@ -58,8 +61,35 @@ class Chat(InAFolder):
         out = run("chat", "model", *asked)
         self.assertIn("> When do owls hunt?\nAt night; they sleep through the day.\n[", out)
         self.assertIn("One, two, three, four, five.", out)
-        self.assertRegex(out, r"\[\d+ tokens, the first after [\d.]+ s, then [\d.]+ a second\]")
-        self.assertRegex(out, r"memory peak [\d.]+ MiB\n$")
+        self.assertRegex(out, rf"\[\d+ tokens, {RATE}\]")
+        self.assertRegex(out, r"a token reads 1.\d MiB of weights, memory peak [\d.]+ MiB\n$")
+
+    def test_fewer_bits(self) -> None:
+        """What it has learnt stays, in half, a quarter and about an eighth of the bytes."""
+        for bits, size in ((16, "0.7"), (8, "0.4"), (4, "0.2")):
+            with self.subTest(bits):
+                out = run("chat", "model", "--bits", bits, "--ask", "When do owls hunt?")
+                self.assertIn("At night; they sleep through the day.\n[", out)
+                self.assertIn(f"a token reads {size} MiB of weights", out)
+
+    @needs("gguf")
+    def test_a_file(self) -> None:
+        """Weights of 8 bits in llama.cpp's order, and the tokenizer that the file has."""
+        from gguf_case import convert
+
+        convert(pathlib.Path("model"), pathlib.Path("model.gguf"))
+        out = run("chat", "model.gguf", "--ask", "When do owls hunt?")
+        self.assertIn("At night; they sleep through the day.\n[", out)
+        self.assertIn("a token reads 0.4 MiB of weights", out)
+
+    def test_without_a_model(self) -> None:
+        """As ./run demo chat."""
+        out = run("chat", "--bits", 4, "--tokens", 24, "--ask", "Who are you?")
+        self.assertIn("No model is given: this one has 39 million random weights", out)
+        self.assertRegex(out, rf"\[24 tokens, {RATE}\]")
+        for wrong in (("--bits", 8, "--device", "cpu"), ("x.gguf", "--bits", 8)):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+                run("chat", *wrong)
 
     def test_lines_are_typed(self) -> None:
         out = run("chat", "model", "--tokens", 3, "--dtype", "bfloat16", typed="Hello!\n\nno")

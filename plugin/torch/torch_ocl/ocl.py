@@ -26,7 +26,8 @@ first steps
 graphs
     ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
 libraries
-    ``integrations``: which libraries were made to know ocl, and why others were not
+    ``integrations``: which libraries were made to know ocl, and why others were not;
+    ``unpacked_counts``: which quantised weights they unpack, as kernels do not know their formats
 what ran
     ``counters``; operators that ran on the CPU for want of a kernel: ``fallback_counts``; traces:
     ``profiler``; what ``torch.compile`` made: ``compile_report``
@@ -72,7 +73,7 @@ from torch_ocl.graphs import (
     graph_pool_handle,
     is_current_stream_capturing,
 )
-from torch_ocl.integrations import integrations
+from torch_ocl.integrations import integrations, unpacked_counts
 from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel, request_kernels
 from torch_ocl.memory import (
     current_allocated_memory,
@@ -189,6 +190,7 @@ __all__ = [
     "tune",
     "tuning",
     "unavailable_reason",
+    "unpacked_counts",
     "warmup",
 ]
 

@@ -17,6 +17,9 @@ choice of algorithms
 kernel providers and operators
     ``all_providers``, ``available_providers``, and a controller of each provider (``portable``,
     ``nvidia_hopper``, ...); ``disable_operations``, ``enable_operations``, ``operations_disabled``
+quantised weights
+    ``weight_int4``, ``weight_int8``, ``quantized``: ``is_available()``, ``reason``,
+    ``supported_formats``, ``formats_by_provider``
 attention
     ``enable_flash_sdp``, ``can_use_efficient_attention`` and so on, as in ``torch.backends.cuda``
 settings
@@ -74,6 +77,7 @@ from torch_ocl.backends._providers import (
     operations_disabled,
 )
 from torch_ocl.backends._scope import BoolSwitch, IntSwitch, Scope, text_of_bool
+from torch_ocl.backends._weights import ALL, INT4, INT8, Quantized, Weights
 from torch_ocl.device import DeviceLike, get_device_properties, is_available, is_built
 
 __all__ = [
@@ -123,15 +127,21 @@ __all__ = [
     "operations_disabled",
     "preferred_blas_library",
     "preferred_linalg_library",
+    "quantized",
     "sdp_kernel",
     "set_setting",
     "settings",
     "verbose",
     "version",
+    "weight_int4",
+    "weight_int8",
 ]
 
 matmul = MatmulModule()
 fft_plan_cache = FftPlanCacheManager()
+weight_int4 = Weights(INT4)
+weight_int8 = Weights(INT8)
+quantized = Quantized(ALL)
 
 
 def version() -> str | None:
@@ -226,7 +236,6 @@ def verbose(level: int = 1) -> Scope:
 # Names of torch.backends without kernels for this device, which the AttributeError mentions.
 _ABSENT = {
     "cusparselt": "2:4 semi-structured sparse matrices",
-    "quantized": "quantized tensors",
 }
 
 

@@ -4,7 +4,8 @@
 ``torch.ocl.integrations()`` tells what was done, ``OCLTENSOR_INTEGRATIONS`` chooses.
 """
 
+from torch_ocl.integrations._gguf import unpacked_counts
 from torch_ocl.integrations._hook import install
 from torch_ocl.integrations._state import State, integrations
 
-__all__ = ["State", "install", "integrations"]
+__all__ = ["State", "install", "integrations", "unpacked_counts"]

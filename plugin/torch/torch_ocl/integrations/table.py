@@ -26,6 +26,8 @@ TABLE = (
             "transformers.trainer",
             "transformers.modeling_utils",
             "transformers.pipelines.base",
+            "transformers.integrations.gguf.utils",
+            "transformers.quantizers.quantizer_gguf",
         ),
         "5.20",
         "5.25",
@@ -48,7 +50,11 @@ TABLE = (
     ),
     Integration(
         "diffusers",
-        ("diffusers.utils.torch_utils", "diffusers.hooks.group_offloading"),
+        (
+            "diffusers.utils.torch_utils",
+            "diffusers.hooks.group_offloading",
+            "diffusers.quantizers.gguf.utils",
+        ),
         "0.42",
         "0.43",
     ),

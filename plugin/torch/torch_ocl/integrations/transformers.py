@@ -1,4 +1,5 @@
-"""transformers: Trainer with bf16 and checkpoints, pipelines, loading models onto ocl."""
+"""transformers: Trainer with bf16 and checkpoints, pipelines, loading models onto ocl, GGUF files
+(_gguf_transformers.py)."""
 
 import inspect
 import pathlib
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from torch_ocl.integrations import _device
+from torch_ocl.integrations._gguf_transformers import gguf_utils, quantizer_gguf
 from torch_ocl.integrations._patch import Patch
 
 
@@ -148,4 +150,6 @@ APPLY = {
     "transformers.trainer": trainer,
     "transformers.modeling_utils": modeling_utils,
     "transformers.pipelines.base": pipelines_base,
+    "transformers.integrations.gguf.utils": gguf_utils,
+    "transformers.quantizers.quantizer_gguf": quantizer_gguf,
 }
