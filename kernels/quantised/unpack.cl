@@ -1,7 +1,7 @@
 // The values of a quantised weight: of rows from `first` on, of those that an index says (INDEXED; I: its
 // type), or, where the layout is flat and rows are not of whole units, of elements from `first` on
 // (ELEMENTS), which become a matrix of `k` columns. A work-item takes units. Defines: those of quantised.h;
-// TYPE, INDEXED, I, ELEMENTS; GROUP_SIZE; VEC (of GPUs: at whose multiples of elements results are stored).
+// TYPE, INDEXED, I, ELEMENTS; GROUP_SIZE; VEC (of GPUs: at whose multiples results are stored).
 #include "quantised.h"
 #include "element_vectors.h"
 #include "faults.h"

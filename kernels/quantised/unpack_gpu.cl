@@ -1,7 +1,7 @@
 // The values of rows of a quantised weight, from row `first` on, for GPUs: a work-item takes a step of a
 // unit, eight elements, so that neighbours store what are neighbours in memory. Rows are of whole units, and
-// begin at multiples of 16 bytes in the result. Defines: those of quantised.h; TYPE; GROUP_SIZE; VEC (elements
-// that are stored at once, 16 bytes at most).
+// begin at multiples of 16 bytes in the result. Defines: those of quantised.h; TYPE; GROUP_SIZE; VEC
+// (elements that are stored at once, 16 bytes at most).
 #define TURNED 1
 #include "quantised_steps.h"
 #include "element_vectors.h"
