@@ -48,20 +48,22 @@ def counted() -> list[tuple[int, int]]:
     return [found.calls[kind][:2] for kind in kinds]
 
 
-def late() -> tuple[float, float, float]:
+def late(copies: bool) -> tuple[float, float, float]:
     """Rank 1 comes when rank 0 has begun, and some time later: what both waited for each other."""
+    torch_ocl.distributed._copies = copies
+    group = dist.new_group()
+    torch_ocl.distributed._copies = False
     x = torch.ones(1000, device="ocl")
-    dist.all_reduce(x)
-    key = f"late {torch.ocl.distributed._copies}"
+    dist.all_reduce(x, group=group)
     torch.ocl.distributed.reset_summary()
     if dist.get_rank() == 0:
-        work = dist.all_reduce(x, async_op=True)
-        store().set(key, "1")
+        work = dist.all_reduce(x, group=group, async_op=True)
+        store().set(f"late {copies}", "1")
         work.wait()
     else:
-        store().wait([key])
+        store().wait([f"late {copies}"])
         time.sleep(LATE)
-        dist.all_reduce(x)
+        dist.all_reduce(x, group=group)
     row = torch.ocl.distributed.summary().calls["all_reduce"]
     return row.peers, row.waited, row.copies
 
@@ -154,7 +156,7 @@ class Seen(RanksCase):
             self.assertEqual([tuple(row) for row in rows], want)
 
     def test_who_waits_for_whom(self) -> None:
-        first, second = self.together(late)
+        first, second = self.together(late, False)
         # The rest of LATE is for threads that begin late on a busy machine.
         self.assertGreater(first[0], LATE / 2)
         self.assertGreater(first[1], LATE / 2)
@@ -179,12 +181,8 @@ class Seen(RanksCase):
             r"\[3, 5\] has been waiting for 1 s; ranks that have not come: 1",
         )
 
-
-class Copied(RanksCase):
-    copies = True
-
     def test_copies(self) -> None:
-        for row in self.together(late):
+        for row in self.together(late, True):
             self.assertGreater(row[2], 0)
 
 
