@@ -67,7 +67,8 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_COMPILE", "2"},
                         {"OCLTENSOR_DISTRIBUTED_ENGINE", "nccl"},
-                        {"OCLTENSOR_CPU_DEVICES", "0"},
+                        {"OCLTENSOR_CPU_DEVICES", "-1"},
+                        {"OCLTENSOR_LOCAL_RANKS", "0"},
                         {"OCLTENSOR_FLOAT64", "no"},
                         {"OCLTENSOR_CAPS", "fp8=0"},
                         {"OCLTENSOR_CAPS", "fp16"},
@@ -131,7 +132,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 43u);
+  EXPECT_EQ(config::list().size(), 44u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -36,6 +36,12 @@ def needs(*names):
     return unittest.skipIf(missing, f"SKIPPED: {missing} is not installed; ./run libraries does")
 
 
+def takes_long(test):
+    """For what starts several processes; one of them is in the gate (test_library_accelerate)."""
+    why = "SKIPPED: takes long; ./run libraries and ./run test --thorough do it"
+    return unittest.skipUnless("TEST_THOROUGHLY" in os.environ, why)(test)
+
+
 def applied(case, library):
     states = {s.library: s for s in torch.ocl.integrations()}
     case.assertEqual(states[library].state, "applied", states[library])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import unittest.mock
 
 os.environ.setdefault("POCL_DEVICES", "pthread pthread")
 
@@ -300,15 +301,31 @@ for k in range(len(parts)):
 """
 
 
+OF_A_RANK = """
+import threading, torch, torch_ocl
+print(torch.ocl.device_count(), torch.ocl.current_device(), torch.ones(1, device="ocl").device)
+thread = threading.Thread(target=lambda: print(torch.ones(1, device="ocl").device))
+thread.start()
+thread.join()
+with torch.ocl.device(0):
+    print(torch.ones(1, device="ocl").device)
+print(torch.ones(1, device="ocl").device)
+torch.ocl.set_device(0)
+print(torch.ones(1, device="ocl").device)
+"""
+
+
 class PartsOfACpu(unittest.TestCase):
     def run_parts(self, count: int) -> subprocess.CompletedProcess[str]:
-        env = {"OCLTENSOR_CPU_DEVICES": str(count), "POCL_DEVICES": "pthread"}
+        return self.run_with(PARTS, OCLTENSOR_CPU_DEVICES=str(count))
+
+    def run_with(self, code: str, **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-c", PARTS],
+            [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, **env},
+            env={**os.environ, "POCL_DEVICES": "pthread", **env},
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
@@ -319,6 +336,34 @@ class PartsOfACpu(unittest.TestCase):
             self.skipTest("SKIPPED: needs one device that is a CPU of two cores")
         units = int(whole[0])
         self.assertEqual(self.run_parts(2).stdout.split(), [str(units // 2)] * 2)
+
+    def test_ranks_have_one_each(self) -> None:
+        whole = self.run_parts(1).stdout.split()
+        if len(whole) != 1 or int(whole[0]) < 2 or "CPU" not in device_kind():
+            self.skipTest("SKIPPED: needs one device that is a CPU of two cores")
+        own = ["ocl:1", "ocl:1", "ocl:0", "ocl:1", "ocl:0"]  # of a thread, of a guard, as chosen
+        for env, count, devices in (
+            ({"LOCAL_WORLD_SIZE": "2"}, "2 1", own),
+            ({"LOCAL_WORLD_SIZE": "2", "OCLTENSOR_CPU_DEVICES": "1"}, "1 0", ["ocl:0"] * 5),
+            ({"LOCAL_WORLD_SIZE": "4096"}, "1 0", ["ocl:0"] * 5),  # more than it has cores
+        ):
+            with self.subTest(env):
+                done = self.run_with(OF_A_RANK, LOCAL_RANK="1", **env)
+                self.assertEqual(done.stdout.split(), [*count.split(), *devices])
+                self.assertEqual(done.stderr, "")
+
+    def test_what_launchers_say(self) -> None:
+        for rank, ranks, want in (
+            ("1", "2", (1, 2)),
+            ("0", "1", (0, 1)),
+            ("2", "2", (0, 1)),  # each of these is no launcher's
+            ("-1", "2", (0, 1)),
+            ("0", "some", (0, 1)),
+            ("0", "", (0, 1)),
+        ):
+            given = {"LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks}
+            with unittest.mock.patch.dict(os.environ, given):
+                self.assertEqual(torch_ocl._register._place(), want, given)
 
     def test_more_parts_than_cores_leave_it_whole(self) -> None:
         if "CPU" not in device_kind():

@@ -180,8 +180,11 @@ SCRIPT = """
 import os, torch, torch.distributed as dist, torch_ocl
 from torch.distributed.device_mesh import init_device_mesh
 dist.init_process_group()
-mesh = init_device_mesh("ocl", (2,))  # would choose device LOCAL_RANK
+mesh = init_device_mesh("ocl", (2,))  # chooses device LOCAL_RANK
 x = torch.full((3,), float(os.environ["RANK"]), device="ocl")
+own = int(os.environ["LOCAL_RANK"]) if torch.ocl.get_device_properties(0).kind == "cpu" else 0
+has_parts = torch.ocl.device_count() > 1  # a CPU of one core stays whole
+assert x.device.index == (own if has_parts else 0), x.device
 dist.all_reduce(x)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1).to("ocl"))
 model(x).sum().backward()

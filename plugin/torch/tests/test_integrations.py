@@ -35,6 +35,8 @@ from ultralytics.utils.torch_utils import select_device
 class BaseTrainer:
     def _setup_train(self):
         pass
+    def _setup_ddp(self):
+        pass
 """
 ASK = """
 import ultralytics.engine.trainer as trainer, ultralytics.utils.torch_utils as utils

@@ -1,14 +1,15 @@
-"""accelerate on ocl: devices, precisions, checkpoints, big models; processes that are refused."""
+"""accelerate on ocl: devices, precisions, checkpoints, big models, several processes."""
 
+import argparse
 import copy
-import os
-import subprocess
-import sys
 import unittest
+import unittest.mock
 import warnings
 
 import torch
-from library_case import APART, Case, applied, needs
+import torch_ocl
+from launched_case import CLOSE, by_one_process, launch
+from library_case import Case, applied, needs
 
 
 @needs("accelerate")
@@ -120,20 +121,52 @@ class Accelerate(Case):
                     self.assertEqual(placed.hf_device_map, {"": 0})
                     self.assertEqual(got.device.type, "ocl")
 
-    def test_several_processes_are_refused(self) -> None:
-        code = "import torch, torch_ocl, accelerate; accelerate.Accelerator()"
-        environment = {"LOCAL_RANK": "0", "RANK": "0", "WORLD_SIZE": "2"}
-        environment |= {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
-        path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(APART)])
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, **environment, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("ocl: accelerate was started as 2 processes", done.stderr)
+    def test_two_processes(self) -> None:
+        # As the command accelerate, which loads torch_ocl where that is installed.
+        start = "import torch_ocl, accelerate.commands.accelerate_cli as cli; cli.main()"
+        command = ("-c", start, "launch", "--num_processes", "2")
+        command += ("--main_process_port", "0")
+        want, ranks = by_one_process(), launch("accelerate_ranks.py", self.folder, *command)
+        # float16 has 11 bits, of numbers near 1, over a few operations.
+        for name, model, kind, limit in (
+            ("ddp", "DistributedDataParallel", "MULTI_GPU", CLOSE),
+            ("fp16", "DistributedDataParallel", "MULTI_GPU", 4e-3),
+            ("fsdp2", "FSDPSequential", "FSDP", CLOSE),
+        ):
+            for rank, got in enumerate(ranks):
+                with self.subTest(name, rank=rank):
+                    self.assertEqual((got["backend"], got["ranks"]), ("ocl", 2))
+                    got = got[name]
+                    self.assertEqual((got["model"], got["type"]), (model, kind))
+                    self.assertEqual(torch.device(got["device"]).type, "ocl")
+                    self.assertEqual(got["scaler"], "ocl" if name == "fp16" else "None")
+                    if rank == 0 or name != "fsdp2":  # which gives the first one the parameters
+                        for key, value in want.items():
+                            self.near(got[key], value, limit)
+                    else:
+                        self.near(got["losses"], want["losses"], limit)
+
+    def test_launch_counts_devices(self) -> None:
+        from accelerate.commands import launch as library
+
+        parser = library.launch_command_parser()
+        chosen = torch_ocl.integrations._device
+        for given, alike, want in (
+            ([], 1, (1, False)),
+            ([], 2, (2, True)),
+            (["--num_processes", "3"], 1, (3, True)),
+            (["--num_processes", "3", "--cpu"], 1, (3, False)),
+            (["--num_processes", "3", "--use_fsdp"], 1, (3, False)),
+        ):
+            with (
+                self.subTest(given, alike=alike),
+                unittest.mock.patch.object(chosen, "count_alike", return_value=alike),
+                unittest.mock.patch.object(library, "default_config_file", "/none"),
+            ):
+                args = parser.parse_args([*given, "train.py"])
+                args, *_ = library._validate_launch_command(args)
+                self.assertIsInstance(args, argparse.Namespace)
+                self.assertEqual((args.num_processes, args.multi_gpu), want)
 
 
 if __name__ == "__main__":

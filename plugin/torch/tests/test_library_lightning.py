@@ -1,10 +1,11 @@
-"""Lightning on ocl: Trainer and Fabric, devices and precisions."""
+"""Lightning on ocl: Trainer and Fabric, devices, precisions, several processes."""
 
 import pickle
 import unittest
 
 import torch
-from library_case import Case, applied, needs, quiet
+from launched_case import CLOSE, STEPS, TORCHRUN, by_one_process, launch
+from library_case import Case, applied, needs, quiet, takes_long
 
 
 @needs("lightning")
@@ -25,6 +26,7 @@ class Lightning(Case):
 
     def test_choice(self) -> None:
         from lightning import pytorch as pl
+        from lightning.fabric import Fabric
         from lightning.pytorch.accelerators import OclAccelerator
 
         with quiet():
@@ -42,9 +44,17 @@ class Lightning(Case):
             self.assertEqual(cpu.precision_plugin.device, "cpu")
             with self.assertRaisesRegex(ValueError, "there are 1 ocl devices"):
                 pl.Trainer(accelerator="ocl", devices=[7])
-            for strategy in ("ddp", "fsdp", pl.strategies.DDPStrategy()):
-                with self.assertRaisesRegex(ValueError, 'accelerator="cpu"'):
+            for strategy in (
+                "ddp_fork",
+                "ddp_notebook_find_unused_parameters_false",
+                pl.strategies.DDPStrategy(start_method="fork"),
+            ):
+                with self.assertRaisesRegex(ValueError, "say ddp or ddp_spawn"):
                     pl.Trainer(strategy=strategy, accelerator="ocl", devices=1)
+            with self.assertRaisesRegex(ValueError, "needs CUDA"):
+                Fabric(strategy="dp", accelerator="ocl", devices=1)
+            trainer = pl.Trainer(strategy="fsdp", accelerator="ocl", devices=1, logger=False)
+            self.assertIsInstance(trainer.strategy, pl.strategies.FSDPStrategy)
             pl.Trainer(strategy="ddp", accelerator="cpu", devices=1, logger=False)
             for wrong in (["0"], [0, "1"], [[0], [1]], [False]):
                 with self.assertRaisesRegex(TypeError, "a sequence of ints"):
@@ -99,6 +109,52 @@ class Lightning(Case):
         self.near(torch.stack(losses[:2]), torch.stack(losses[4:]))
         # The first of float16 alone: the scaler may skip a step. Its precision is 2^-11.
         self.near(losses[2], losses[4], 2e-3 * losses[4].item())
+
+    def test_scaler_of_fsdp(self) -> None:
+        from lightning.fabric.plugins.precision import FSDPPrecision as Fabrics
+        from lightning.pytorch.plugins.precision import FSDPPrecision as Trainers
+
+        for kind in (Fabrics, Trainers):
+            precision = kind("16-mixed")
+            self.assertEqual(precision.scaler._device, "ocl")
+            self.assertTrue(precision.scaler.is_enabled())
+            with precision.forward_context():
+                self.assertTrue(torch.is_autocast_enabled("ocl"))
+
+    @takes_long
+    def test_trainer_with_two_processes(self) -> None:
+        want, ranks = by_one_process(), launch("lightning_ranks.py", self.folder)
+        for rank, got in enumerate(ranks):
+            self.assertEqual((got["backend"], got["ranks"]), ("ocl", 2))
+            self.assertEqual(got["hooked"], STEPS)  # of DDP, for its one bucket
+            for name, model in (
+                ("ddp", "DistributedDataParallel"),
+                ("fsdp", "FullyShardedDataParallel"),
+            ):
+                with self.subTest(name, rank=rank):
+                    self.assertEqual(got[name]["model"], model)
+                    self.assertEqual(torch.device(got[name]["device"]).type, "ocl")
+                    self.near(got[name]["losses"], want["losses"], CLOSE)
+                    if rank == 0:  # which alone gets the whole of FSDP's parameters
+                        for key, value in want.items():
+                            self.near(got[name][key], value, CLOSE)
+
+    @takes_long
+    def test_fabric_with_two_processes(self) -> None:
+        want, ranks = by_one_process(), launch("fabric_ranks.py", self.folder, *TORCHRUN)
+        # bfloat16 has 8 bits, of numbers near 1, over a few operations.
+        for name, model, limit in (
+            ("ddp", "DistributedDataParallel", CLOSE),
+            ("bf16", "DistributedDataParallel", 3e-2),
+            ("fsdp", "FullyShardedDataParallel", CLOSE),
+            ("fsdp_bf16", "FullyShardedDataParallel", 3e-2),
+        ):
+            for rank, got in enumerate(ranks):
+                with self.subTest(name, rank=rank):
+                    self.assertEqual((got["backend"], got["ranks"]), ("ocl", 2))
+                    self.assertEqual(got[name]["model"], model)
+                    self.assertEqual(torch.device(got[name]["device"]).type, "ocl")
+                    self.near(got[name]["losses"], want["losses"], limit)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import sys
 import unittest
 
 import torch
-from library_case import APART, Case, applied, bert, llama, needs
+from launched_case import TORCHRUN, launch
+from library_case import APART, Case, applied, bert, llama, needs, takes_long
 
 
 @needs("transformers", "accelerate")
@@ -54,6 +55,25 @@ class Transformers(Case):
         self.assertTrue((checkpoint / "rng_state_ocl.pth").is_file())
         torch.ocl.manual_seed(99)
         self.assertEqual(train(str(checkpoint))[3:], whole[3:])
+
+    @takes_long
+    def test_trainer_with_two_processes(self) -> None:
+        import fine_tune_bert
+
+        want = fine_tune_bert.train("ocl", 8, average_tokens_across_devices=False)
+        ranks = launch("trainer_ranks.py", self.folder, *TORCHRUN)
+        parameters = dict(want["trainer"].model.named_parameters())
+        for got in ranks:
+            self.assertEqual((got["backend"], got["mode"]), ("ocl", "distributed"))
+            self.assertEqual(torch.device(got["device"]).type, "ocl")
+            self.assertEqual(got["model"], "DistributedDataParallel")
+            self.assertEqual(len(got["losses"]), 8)
+            # The limit of one process on two devices: Adam divides small sums by small ones.
+            for a, b in zip(got["losses"], want["losses"], strict=True):
+                self.assertAlmostEqual(a, b, delta=fine_tune_bert.LIMIT)
+            self.assertEqual(got["accuracy"], want["accuracy"])
+            for name, value in got["parameters"].items():
+                self.near(value, parameters[name].detach().cpu(), fine_tune_bert.LIMIT)
 
     def test_generate(self) -> None:
         model, ids = llama(), torch.randint(1, 100, (2, 5))

@@ -28,10 +28,14 @@ def register() -> None:
     # PoCL up to 5 compiles a kernel again for each local and global size. The plugin's kernels gain
     # nothing from that, as they fix their local sizes. A value that the user has set is kept.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+    rank, ranks = _place()
+    if "LOCAL_WORLD_SIZE" in os.environ:  # of this process's launcher, not of its parent's
+        os.environ["OCLTENSOR_LOCAL_RANKS"] = str(ranks)
     _adapter.load()
     _missing.remove()
     from torch_ocl import _C, _dlpack, _patches, _printing, backends, integrations, ocl
 
+    _C.prefer_cpu(rank)
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, ocl)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -45,3 +49,11 @@ def register() -> None:
     atexit.register(_C.await_backward_threads)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]
     integrations.install()
+
+
+def _place() -> tuple[int, int]:
+    """Which process of this host a launcher has started this one as, and how many there are."""
+    rank, ranks = (os.environ.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    if not (rank.isdecimal() and ranks.isdecimal()) or not int(rank) < int(ranks) <= 4096:
+        return 0, 1  # none, or not by torchrun's names
+    return int(rank), int(ranks)

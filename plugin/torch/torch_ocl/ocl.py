@@ -25,6 +25,8 @@ first steps
     ``tune`` fits kernels to the device by measuring, once
 graphs
     ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
+several processes
+    ``distributed``: ``summary()`` of what collectives did, and where their time went
 libraries
     ``integrations``: which libraries were made to know ocl, and why others were not;
     ``unpacked_counts``: which quantised weights they unpack, as kernels do not know their formats
@@ -35,6 +37,7 @@ what ran
 Switches and settings are in ``torch.backends.ocl``.
 """
 
+import importlib
 from typing import Any
 
 from torch_ocl import _C, memory, profiler, random
@@ -205,4 +208,6 @@ def __getattr__(name: str) -> Any:
         from torch_ocl.inductor.registration import register
 
         register()
+    if name == "distributed":  # imports torch.distributed
+        return importlib.import_module("torch_ocl.distributed")
     raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")

@@ -128,13 +128,27 @@ std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wan
   return chosen;
 }
 
-// OCLTENSOR_CPU_DEVICES: each CPU as that many devices of equal shares of its cores.
-std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, int64_t wanted,
-                                   std::string& report) {
+bool is_cpu(const Candidate& candidate) { return (candidate.caps.type & CL_DEVICE_TYPE_CPU) != 0; }
+
+// How many devices each CPU is shown as: what OCLTENSOR_CPU_DEVICES says, else enough for the
+// processes of this host where there are CPUs alone.
+int64_t parts_of_cpus(const std::vector<Candidate>& whole) {
+  const int64_t asked = config::get_int(config::Knob::CpuDevices);
+  const int64_t ranks = config::get_int(config::Knob::LocalRanks);
+  const auto devices = static_cast<int64_t>(whole.size());
+  if (asked != 0) return asked;
+  if (devices >= ranks || !std::all_of(whole.begin(), whole.end(), is_cpu)) return 1;
+  return devices == 0 ? 1 : (ranks + devices - 1) / devices;
+}
+
+// Each CPU as that many devices of equal shares of its cores.
+std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, std::string& report) {
+  const int64_t wanted = parts_of_cpus(whole);
+  const bool is_asked = config::get_int(config::Knob::CpuDevices) != 0;
   std::vector<Candidate> found;
   for (Candidate& candidate : whole) {
     const Capabilities& caps = candidate.caps;
-    if (wanted <= 1 || (caps.type & CL_DEVICE_TYPE_CPU) == 0) {
+    if (wanted <= 1 || !is_cpu(candidate)) {
       found.push_back(std::move(candidate));
       continue;
     }
@@ -146,9 +160,10 @@ std::vector<Candidate> divide_cpus(std::vector<Candidate> whole, int64_t wanted,
                                        : candidate.device.createSubDevices(equally.data(), &parts);
     if (code != CL_SUCCESS || parts.size() < static_cast<size_t>(wanted)) {
       const std::string why = fmt::format(
-          "OCLTENSOR_CPU_DEVICES={}: {} with {} compute units stays whole ({})", wanted, caps.name,
-          units, code == CL_SUCCESS ? "its driver makes fewer parts" : error_name(code));
-      logging::warning("device", "{}", why);
+          "{}={}: {} with {} compute units stays whole ({})",
+          is_asked ? "OCLTENSOR_CPU_DEVICES" : "OCLTENSOR_LOCAL_RANKS", wanted, caps.name, units,
+          code == CL_SUCCESS ? "its driver makes fewer parts" : error_name(code));
+      if (is_asked) logging::warning("device", "{}", why);
       report += why + "\n";
       found.push_back(std::move(candidate));
       continue;
@@ -187,7 +202,7 @@ DeviceList build() {
     const DriverVariables kept;
     auto chosen = divide_cpus(
         select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report),
-        config::get_int(config::Knob::CpuDevices), list.report);
+        list.report);
     for (Candidate& c : chosen)
       list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
                                                       c.platform(), c.device(), std::move(c.caps)));

@@ -5,6 +5,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "note.h"
 #include "registry.h"
 #include "runtime/stream.h"
@@ -21,6 +24,25 @@ std::optional<c10::Device> device_of(const std::vector<Use>& uses) {
   for (const Use& use : uses)
     if (use.tensor.device().type() == kOcl) return use.tensor.device();
   return std::nullopt;
+}
+
+// The larger of what a call reads and of what it writes.
+size_t bytes_of(const std::vector<Use>& uses) {
+  size_t read = 0, written = 0;
+  for (const Use& use : uses) {
+    read += use.reads ? use.tensor.nbytes() : 0;
+    written += use.writes ? use.tensor.nbytes() : 0;
+  }
+  return std::max(read, written);
+}
+
+// ", [2, 3], [3]": of the first tensors.
+std::string shapes_of(const std::vector<Use>& uses) {
+  constexpr size_t kMany = 4;
+  std::string text;
+  for (size_t k = 0; k < std::min(uses.size(), kMany); ++k)
+    text += c10::str(k == 0 ? " of shape " : ", ", uses[k].tensor.sizes());
+  return text + (uses.size() > kMany ? ", ..." : "");
 }
 
 // The first line: engines and PyTorch append backtraces.
@@ -125,8 +147,10 @@ WorkPtr Group::submit(Call call) {
     if (call.limit == Call::kUnset) call.limit = limit_;
     submitted->number = call.peer ? ++messages_ : ++collectives_;
     submitted->text = text_of(call, submitted->number);
+    std::vector<at::Tensor> tensors;
+    for (const Use& use : call.uses) tensors.push_back(use.tensor);
     submitted->work = c10::make_intrusive<OclWork>(options_.rank, call.op, submitted->number,
-                                                   device, std::move(call.results));
+                                                   device, tensors, std::move(call.results));
     unfinished_.insert(submitted->work);
     lane = lane_of(call, direction);
     submitted->call = std::move(call);
@@ -172,20 +196,31 @@ bool Group::run(const Submitted& call) {
 }
 
 int Group::run_engine(const Submitted& call) {
+  Stopwatch watch(call.work->begin());
+  watch.end(Part::Queue);
   const std::shared_ptr<Engine> engine = this->engine();
   if (!call.call.peer) {
     const std::lock_guard lock(mutex_);
-    running_.emplace(call.work,
-                     Started{call.number, std::chrono::steady_clock::now(), call.call.limit});
+    running_.emplace(call.work, Started{&call, Clock::now()});
   }
   if (!call.call.peer && options_.size > 1) compare(call, *engine);
+  watch.end(Part::Peers);
   if (call.before) call.before->block(*call.stream);
   const bool copies =
       options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
+  if (copies && call.before) {
+    call.before->synchronize();
+    watch.end(Part::Device);
+  }
   Staging staging(call.call.uses, call.stream, copies);
+  const Part to_host_and_back = copies ? Part::Copies : Part::Device;
+  watch.end(to_host_and_back);
   Running running{*engine, staging.spans(), call.call.limit};
   call.call.run(running);
+  watch.end(Part::Engine);
   staging.give_back();
+  watch.end(to_host_and_back);
+  count_call(call.call.op, bytes_of(call.call.uses), watch);
   return running.source;
 }
 
@@ -225,28 +260,44 @@ void Group::look_around() {
   std::vector<uint64_t> numbers;
   std::string own;
   std::optional<std::string> late;
+  std::vector<std::pair<uint64_t, std::string>> slow;
   {
     const std::lock_guard lock(mutex_);
     if (unfinished_.empty()) return;
     own = failure_;
     for (auto& [work, started] : running_) {
-      const auto taken = std::chrono::duration_cast<Engine::Limit>(
-          std::chrono::steady_clock::now() - started.begin);
-      if (taken - kGrace > started.limit)
-        late = "collective " + std::to_string(started.number) + " has not ended within " +
-               std::to_string(started.limit.count()) + " ms";
-      if (started.is_told || taken < kLong) continue;
-      started.is_told = true;
-      numbers.push_back(started.number);
+      const Submitted& call = *started.call;
+      const auto taken = std::chrono::duration_cast<Engine::Limit>(Clock::now() - started.begin);
+      if (taken - kGrace > call.call.limit)
+        late = "collective " + std::to_string(call.number) + " has not ended within " +
+               std::to_string(call.call.limit.count()) + " ms";
+      if (taken >= options_.patience && !std::exchange(started.is_warned, true))
+        slow.emplace_back(call.number, call.text + shapes_of(call.call.uses));
+      if (taken >= kLong && !std::exchange(started.is_told, true)) numbers.push_back(call.number);
     }
   }
   for (const uint64_t number : numbers) notices_.came_to(number);
+  for (const auto& [number, text] : slow) warn_of(number, text);
   if (!own.empty())
     abandon(own);
   else if (const auto failure = notices_.heard_failure())
     abandon("another rank says: " + *failure);
   else if (late)
     abandon(*late);
+}
+
+void Group::warn_of(uint64_t number, const std::string& text) {
+  const std::string missing = notices_.missing(number);
+  {
+    const std::lock_guard lock(mutex_);
+    const bool runs = std::any_of(running_.begin(), running_.end(), [number](const auto& entry) {
+      return entry.second.call->number == number;
+    });
+    if (!runs || !failure_.empty()) return;
+  }
+  TORCH_WARN(text, " has been waiting for ",
+             std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count(), " s",
+             missing.empty() ? "; all ranks have come" : "; ranks that have not come: ", missing);
 }
 
 void Group::abandon(const std::string& why) {

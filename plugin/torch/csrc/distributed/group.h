@@ -50,7 +50,8 @@ struct GroupOptions {
   int rank, size;
   std::string name;
   Engine::Limit limit;
-  bool copies;  // stage by copies even where device memory could be mapped
+  bool copies;                         // stage by copies even where device memory could be mapped
+  std::chrono::milliseconds patience;  // after which a collective that waits is a warning
 };
 
 // Alive until the last call has ended, whatever becomes of the backend.
@@ -78,20 +79,19 @@ class Group : public std::enable_shared_from_this<Group> {
   void abandon(const std::string& why);
   bool has_failed();
   uint64_t collectives();  // how many were submitted
-  // Called every second: tells other ranks which calls this one waits in, and gives up all if one
-  // of them has failed.
+  // Called every second: tells other ranks which calls this one waits in, warns of those that take
+  // long, and gives up all if one of them has failed.
   void look_around();
 
  private:
+  struct Submitted;
   // A collective that runs. Messages have no number that other ranks know.
   struct Started {
-    uint64_t number;
-    std::chrono::steady_clock::time_point begin;
-    Engine::Limit limit;
-    bool is_told = false;
+    const Submitted* call;  // while it runs
+    Clock::time_point begin;
+    bool is_told = false, is_warned = false;
   };
   enum Direction { kAll, kSend, kReceive };
-  struct Submitted;
 
   Group(std::shared_ptr<Engine> engine, c10::intrusive_ptr<c10d::Store> store,
         GroupOptions options);
@@ -106,6 +106,7 @@ class Group : public std::enable_shared_from_this<Group> {
   // Ends the group after a call has failed; returns the text of its error.
   std::string failed(const Submitted& call, const std::string& reason);
   std::string text_of(const Call& call, uint64_t number) const;
+  void warn_of(uint64_t number, const std::string& text);
 
   const GroupOptions options_;
   Notices notices_;

@@ -17,8 +17,8 @@ std::vector<c10::Device> list_of(std::optional<c10::Device> device) {
 }  // namespace
 
 OclWork::OclWork(int rank, c10d::OpType op, uint64_t number, std::optional<c10::Device> device,
-                 std::vector<at::Tensor> results)
-    : Work(rank, op),
+                 const std::vector<at::Tensor>& tensors, std::vector<at::Tensor> results)
+    : Work(rank, op, title_of(op), tensors),
       number_(number),
       results_(std::move(results)),
       future_(c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()),
@@ -29,14 +29,14 @@ bool OclWork::succeed(std::optional<c10::Stream> stream, int source) {
   if (stream) done_.emplace(stream->device_type()).record(*stream);
   stream_ = stream;
   source_ = source;
-  end_ = std::chrono::steady_clock::now();
+  end_ = Clock::now();
   finish();
   return true;
 }
 
 bool OclWork::fail(std::exception_ptr exception) {
   if (ended_.exchange(true)) return false;
-  end_ = std::chrono::steady_clock::now();
+  end_ = Clock::now();
   finish(std::move(exception));
   return true;
 }
@@ -54,6 +54,14 @@ void OclWork::synchronize() {
   if (!done_) return;
   const c10::impl::VirtualGuardImpl guard(stream_->device_type());
   done_->block(guard.getStream(stream_->device()));
+}
+
+bool OclWork::wait(std::chrono::milliseconds limit) {
+  if (isCompleted()) return Work::wait(limit);
+  const Clock::time_point begin = Clock::now();
+  const bool done = Work::wait(limit);
+  count_wait(opType_, Clock::now() - begin);
+  return done;
 }
 
 float OclWork::getDuration() const {

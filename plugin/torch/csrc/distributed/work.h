@@ -10,14 +10,17 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
+#include "statistics.h"
+
 namespace torch_ocl::distributed {
 
 class OclWork final : public c10d::Work {
  public:
   using Future = c10::ivalue::Future;
 
+  // `tensors` are shown in the row that PyTorch's profiler has of the call.
   OclWork(int rank, c10d::OpType op, uint64_t number, std::optional<c10::Device> device,
-          std::vector<at::Tensor> results);
+          const std::vector<at::Tensor>& tensors, std::vector<at::Tensor> results);
 
   // ---- For whoever does the work. The first of both ends it, and answers true; it then calls
   // complete_future(), in which callbacks run.
@@ -26,8 +29,11 @@ class OclWork final : public c10d::Work {
   bool fail(std::exception_ptr exception);
   void complete_future();
 
+  Clock::time_point begin() const { return begin_; }
+
   // ---- Work
   void synchronize() override;
+  bool wait(std::chrono::milliseconds limit) override;
   int sourceRank() const override { return source_; }
   std::vector<at::Tensor> result() override { return results_; }
   c10::intrusive_ptr<Future> getFuture() override { return future_; }
@@ -37,9 +43,9 @@ class OclWork final : public c10d::Work {
 
  private:
   const uint64_t number_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const Clock::time_point begin_ = Clock::now();
   std::atomic<bool> ended_ = false;
-  std::chrono::steady_clock::time_point end_ = begin_;
+  Clock::time_point end_ = begin_;
   std::vector<at::Tensor> results_;
   std::optional<c10::Stream> stream_;
   std::optional<c10::Event> done_;

@@ -217,6 +217,8 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("await_backward_threads", &await_backward_threads);
   waits("set_device", &set_device);
   waits(
+      "prefer_cpu", +[](int index) { prefer_cpu(static_cast<c10::DeviceIndex>(index)); });
+  waits(
       "seed_all", +[](uint64_t seed) { manual_seed(seed); });
   waits("set_setting", &set_setting);
   waits("get_setting", &get_setting);

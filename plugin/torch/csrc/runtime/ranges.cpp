@@ -11,12 +11,13 @@
 namespace torch_ocl {
 namespace {
 
+// Ranges of a thread lie within each other; asynchronous ones end on other threads.
 std::unique_ptr<at::ObserverContext> begin_range(const at::RecordFunction& range) {
-  (void)api().profiler->push_range(range.name(), nullptr);
+  if (!range.isAsync()) (void)api().profiler->push_range(range.name(), nullptr);
   return nullptr;
 }
-void end_range(const at::RecordFunction&, at::ObserverContext*) {
-  (void)api().profiler->pop_range(nullptr);
+void end_range(const at::RecordFunction& range, at::ObserverContext*) {
+  if (!range.isAsync()) (void)api().profiler->pop_range(nullptr);
 }
 
 }  // namespace

@@ -28,7 +28,30 @@ DeviceStreams& streams_of(c10::DeviceIndex index) {
   return all[static_cast<size_t>(index)];
 }
 
-thread_local c10::DeviceIndex this_device = 0;
+constexpr c10::DeviceIndex kUnset = -1;
+thread_local c10::DeviceIndex chosen_device = kUnset;
+std::atomic<c10::DeviceIndex> preferred_cpu{0};
+
+// Where a thread begins: at device 0, but processes that share CPUs at one for each.
+c10::DeviceIndex first_device() {
+  const c10::DeviceIndex preferred = preferred_cpu.load(std::memory_order_relaxed);
+  if (preferred <= 0 || preferred >= device_count()) return 0;
+  for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+    tb_device_properties properties{};
+    properties.struct_size = sizeof properties;
+    if (api().device->properties(index, &properties, nullptr) != TB_OK ||
+        properties.kind != TB_DEVICE_CPU)
+      return 0;
+  }
+  return preferred;
+}
+
+c10::DeviceIndex this_device() {
+  if (chosen_device == kUnset) [[unlikely]]
+    chosen_device = first_device();
+  return chosen_device;
+}
+
 thread_local std::array<c10::StreamId, kMaxDevices> this_streams{};
 
 c10::Stream stream_of(c10::DeviceIndex index, c10::StreamId id) {
@@ -53,18 +76,20 @@ tb_stream make(DeviceStreams& streams, c10::DeviceIndex index, c10::StreamId id)
 
 }  // namespace
 
-c10::DeviceIndex current_device() { return this_device; }
+c10::DeviceIndex current_device() { return this_device(); }
 
-void set_current_device(c10::DeviceIndex index) { this_device = checked_index(index); }
+void prefer_cpu(c10::DeviceIndex index) { preferred_cpu = index; }
+
+void set_current_device(c10::DeviceIndex index) { chosen_device = checked_index(index); }
 
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept {
-  const c10::DeviceIndex previous = this_device;
-  if (index >= 0 && index < device_count()) this_device = index;
+  const c10::DeviceIndex previous = this_device();
+  if (index >= 0 && index < device_count()) chosen_device = index;
   return previous;
 }
 
 c10::DeviceIndex checked_index(c10::DeviceIndex index) {
-  if (index == -1) return this_device;
+  if (index == -1) return this_device();
   const c10::DeviceIndex count = device_count();
   if (count == 0) require_device();
   TORCH_CHECK(index >= 0 && index<count, "there is no device ocl:", static_cast<int>(index),
@@ -75,7 +100,7 @@ c10::DeviceIndex checked_index(c10::DeviceIndex index) {
 }
 
 c10::Stream current_stream(c10::DeviceIndex index) {
-  if (index < 0) index = this_device;
+  if (index < 0) index = this_device();
   TORCH_CHECK(index < kMaxDevices, "there is no device ocl:", static_cast<int>(index));
   return stream_of(index, this_streams[static_cast<size_t>(index)]);
 }

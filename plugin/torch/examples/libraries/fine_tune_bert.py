@@ -35,10 +35,10 @@ def sentences(count: int, seed: int) -> list[dict[str, torch.Tensor]]:
     return rows
 
 
-def train(device: str, steps: int = 60, **options: Any) -> dict[str, Any]:
+def train(device: str, steps: int = 60, batch: int = 16, **options: Any) -> dict[str, Any]:
     """Losses, the accuracy on other sentences, seconds, and the Trainer itself.
 
-    ``options`` are those of TrainingArguments.
+    ``batch`` is each process's; ``options`` are those of TrainingArguments.
     """
     torch.manual_seed(0)
     config = BertConfig(
@@ -54,7 +54,7 @@ def train(device: str, steps: int = 60, **options: Any) -> dict[str, Any]:
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
         max_steps=steps,
-        per_device_train_batch_size=16,
+        per_device_train_batch_size=batch,
         learning_rate=3e-3,
         logging_steps=1,
         save_strategy="no",

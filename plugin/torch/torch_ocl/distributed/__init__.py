@@ -4,7 +4,8 @@
 
 Groups made with ``"ocl"``, ``"cpu:gloo,ocl:ocl"`` or ``"gloo"`` serve both kinds of tensors, too.
 An engine carries the bytes (``_engines.py``); what PyTorch lacks for such a backend is in
-``_patches.py``. Nothing imports this package before the first process group is made.
+``_patches.py``. Nothing imports this package before the first process group is made, or
+``torch.ocl.distributed`` is asked for.
 """
 
 import atexit
@@ -15,8 +16,9 @@ import torch
 
 from torch_ocl import _C
 from torch_ocl.distributed import _engines, _patches
+from torch_ocl.distributed._summary import Calls, Summary, reset_summary, summary
 
-__all__ = ["create_backend", "prepare"]
+__all__ = ["Calls", "Summary", "reset_summary", "summary"]
 
 _is_prepared = False
 
@@ -42,11 +44,14 @@ def create_backend(options: Any, _: Any) -> Any:
         options.group_id,
         options.timeout.total_seconds(),
         _copies,
+        _patience,
     )
 
 
 # Whether tensors are copied even where their memory could be mapped; for tests.
 _copies = False
+# After so many seconds a collective that waits for other ranks is a warning, once.
+_patience = 10.0
 
 
 def choose_device() -> None:

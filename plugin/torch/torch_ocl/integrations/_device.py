@@ -1,5 +1,6 @@
 """What integrations have in common: which device to choose, and random states in checkpoints."""
 
+import itertools
 import os
 import pathlib
 
@@ -20,14 +21,33 @@ def chosen() -> torch.device | None:
     return torch.device("ocl", torch.ocl.current_device())
 
 
-def refuse_several_processes(library: str) -> None:
-    """RuntimeError where a launcher has started several processes: each would train alone."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if processes > 1:
+def are_cpus() -> bool:
+    """Whether all devices are CPUs, which several processes may share."""
+    return all(torch.ocl.get_device_properties(i).kind == "cpu" for i in _indices())
+
+
+def count_alike() -> int:
+    """How many processes a program is to have that takes all devices: one for each that is like the
+    first. CPUs serve as many as a launcher has started on this host."""
+    names = [torch.ocl.get_device_name(i) for i in _indices()]
+    alike = len(list(itertools.takewhile(lambda name: name == names[0], names)))
+    return max(alike, int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if are_cpus() else alike
+
+
+def of_process(index: int) -> torch.device:
+    """The device of the host's process with this number. Processes share CPUs, of which there may
+    be fewer; RuntimeError where GPUs are too few."""
+    count = torch.ocl.device_count()
+    if index >= count and not are_cpus():
         raise RuntimeError(
-            f"ocl: {library} was started as {processes} processes, which ocl devices cannot train "
-            "in together yet: start one, or train on the CPU"
+            f"ocl: process {index} of this host has no device, as there are {count} ocl devices: "
+            "start one process for each"
         )
+    return torch.device("ocl", index % count)
+
+
+def _indices() -> range:
+    return range(torch.ocl.device_count())
 
 
 def save_random_states(file: str | pathlib.Path) -> None:

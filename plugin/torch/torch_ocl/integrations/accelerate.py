@@ -1,6 +1,8 @@
-"""accelerate: ocl as the default device, fp16, ``device_map="auto"``, offloading, random states."""
+"""accelerate: ocl as the default device, fp16, ``device_map="auto"``, offloading, random states,
+several processes."""
 
 import inspect
+import os
 import pathlib
 from types import ModuleType
 from typing import Any
@@ -16,6 +18,10 @@ def accelerate(library: ModuleType, patch: Patch) -> None:
     state, modeling = module("accelerate.state"), module("accelerate.utils.modeling")
     patch.replace(state.PartialState, "default_device", default_device)
     patch.replace(state.PartialState, "_prepare_backend", prepare_backend)
+    patch.replace(state.PartialState, "set_device", set_device)
+    patch.replace(state.PartialState, "wait_for_everyone", wait_for_everyone)
+    # DistributedDataParallel's device: as on HPUs the process's own, not that of its number.
+    patch.replace(library.Accelerator, "prepare_model", prepare_model)
     # The list of devices for fp16 in a function of several hundred lines.
     patch.extend_list(library.Accelerator.__init__, "sdaa", "ocl")
     patch.replace(modeling, "get_grad_scaler", get_grad_scaler)
@@ -39,20 +45,52 @@ def default_device(old: property) -> property:
 def prepare_backend(old: Any) -> Any:
     def _prepare_backend(self: Any, cpu: bool = False, *args: Any, **kwargs: Any) -> Any:
         backend, kind = old(self, cpu, *args, **kwargs)
-        if not cpu and kind.value == "NO" and self.default_device.type == "ocl":
-            _device.refuse_several_processes("accelerate")
+        is_rank = int(os.environ.get("LOCAL_RANK", "-1")) >= 0
+        if is_rank and not cpu and kind.value == "NO" and _device.chosen() is not None:
+            return backend or "ocl", type(kind).MULTI_GPU  # of CUDA, and else of any accelerator
         return backend, kind
 
     return _prepare_backend
 
 
+def set_device(old: Any) -> Any:
+    def set_device(self: Any) -> None:
+        is_ours = self.distributed_type.value == "MULTI_GPU" and _device.chosen() is not None
+        if self.device is None and is_ours:
+            self.device = _device.of_process(self.local_process_index)
+            torch.ocl.set_device(self.device)
+        old(self)
+
+    return set_device
+
+
+def wait_for_everyone(old: Any) -> Any:
+    def wait_for_everyone(self: Any) -> None:
+        if self.device.type == "ocl" and self.use_distributed:
+            torch.distributed.barrier(device_ids=[self.device.index])  # not the process's number
+        else:
+            old(self)
+
+    return wait_for_everyone
+
+
+def prepare_model(old: Any) -> Any:
+    ours = with_constant(old, "hpu", "ocl")
+
+    def prepare_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (ours if self.device.type == "ocl" else old)(self, *args, **kwargs)
+
+    return prepare_model
+
+
 def get_grad_scaler(old: Any) -> Any:
     def get_grad_scaler(distributed_type: Any = None, **kwargs: Any) -> Any:
-        state = module("accelerate.state").PartialState()
         # Else the last resort is a scaler for CUDA, which is switched off without CUDA.
-        if state.device.type == "ocl" and state.distributed_type.value == "NO":
-            return torch.amp.GradScaler("ocl", **kwargs)
-        return old(distributed_type, **kwargs)
+        if module("accelerate.state").PartialState().device.type != "ocl":
+            return old(distributed_type, **kwargs)
+        if distributed_type is not None and distributed_type.value == "FSDP":
+            return old(distributed_type, device="ocl", **kwargs)
+        return torch.amp.GradScaler("ocl", **kwargs)
 
     return get_grad_scaler
 
@@ -127,4 +165,23 @@ def load_accelerator_state(old: Any) -> Any:
     return load_accelerator_state
 
 
-APPLY = {"accelerate": accelerate}
+def launch(library: ModuleType, patch: Patch) -> None:
+    """``accelerate launch`` counts the devices of types that it knows, and starts one process where
+    it found none."""
+
+    def make(old: Any) -> Any:
+        def _validate_launch_command(args: Any) -> Any:
+            args, defaults, *rest = old(args)
+            other = ("multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm")
+            if defaults is None and _device.chosen() is not None and not args.cpu:
+                args.num_processes = args.num_processes or _device.count_alike()
+                if args.num_processes > 1 and not any(getattr(args, name) for name in other):
+                    args.multi_gpu = True
+            return args, defaults, *rest
+
+        return _validate_launch_command
+
+    patch.replace(library, "_validate_launch_command", make)
+
+
+APPLY = {"accelerate": accelerate, "accelerate.commands.launch": launch}

@@ -1,6 +1,6 @@
 """Lightning: ``OclAccelerator``, chosen by ``accelerator="ocl"``, and by "auto" and "gpu"."""
 
-import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -9,15 +9,19 @@ from typing import Any
 import torch
 
 from torch_ocl.integrations import _device
-from torch_ocl.integrations._patch import Patch, module
+from torch_ocl.integrations._patch import Patch, module, with_constant
 
-SEVERAL = "ocl devices cannot train together yet: devices=1, or devices=[1] for one of them"
+FORKING = ("ddp_fork", "ddp_notebook")  # the begins of their names
 
 
 def fabric(library: ModuleType, patch: Patch) -> None:
     accelerators = module("lightning.fabric.accelerators")
     _register(patch, accelerators, accelerators.ACCELERATOR_REGISTRY)
     _connect(patch, library._Connector, accelerators.OclAccelerator)
+    strategies = "lightning.fabric.strategies"
+    ddp = module(f"{strategies}.ddp").DDPStrategy
+    patch.replace(ddp, "_determine_ddp_device_ids", no_device_ids)
+    _fsdp(patch, module(f"{strategies}.fsdp"), module("lightning.fabric.plugins.precision.fsdp"))
 
 
 def trainer(library: ModuleType, patch: Patch) -> None:
@@ -25,6 +29,11 @@ def trainer(library: ModuleType, patch: Patch) -> None:
     _register(patch, accelerators, accelerators.AcceleratorRegistry)
     _connect(patch, library._AcceleratorConnector, accelerators.OclAccelerator)
     patch.replace(module("lightning.pytorch.utilities.seed"), "isolate_rng", isolate)
+    strategies = "lightning.pytorch.strategies"
+    ddp = module(f"{strategies}.ddp").DDPStrategy
+    patch.replace(ddp, "determine_ddp_device_ids", no_device_ids)
+    patch.replace(ddp, "_register_ddp_hooks", on_our_devices)
+    _fsdp(patch, module(f"{strategies}.fsdp"), module("lightning.pytorch.plugins.precision.fsdp"))
 
 
 def isolate(old: Any) -> Any:
@@ -42,6 +51,53 @@ def isolate(old: Any) -> Any:
     return isolate_rng
 
 
+def no_device_ids(old: Any) -> Any:
+    """With a device's index they set the model up in a stream of CUDA; without one
+    DistributedDataParallel takes the device from the parameters."""
+
+    def ids(self: Any) -> list[int] | None:
+        return None if self.root_device.type == "ocl" else old(self)
+
+    return ids
+
+
+def on_our_devices(old: Any) -> Any:
+    """A method of a strategy with the name of our devices instead of CUDA's."""
+    ours = with_constant(old, "cuda", "ocl")
+
+    def method(self: Any) -> Any:
+        return (ours if self.root_device.type == "ocl" else old)(self)
+
+    return method
+
+
+def _fsdp(patch: Patch, strategy: ModuleType, precision: ModuleType) -> None:
+    """Meshes, autocast and the scaler name CUDA. Precisions do not know their strategy's device."""
+
+    def autocast(old: Any) -> Any:
+        ours = with_constant(old, "cuda", "ocl")
+
+        def forward_context(self: Any) -> Any:
+            return (old if _device.chosen() is None else ours)(self)
+
+        return forward_context
+
+    def scale(old: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            with warnings.catch_warnings():
+                if _device.chosen() is not None:
+                    warnings.filterwarnings("ignore", ".*CUDA is not available", UserWarning)
+                old(self, *args, **kwargs)
+            if self.scaler is not None and _device.chosen() is not None:
+                self.scaler = type(self.scaler)(device="ocl")
+
+        return __init__
+
+    patch.replace(strategy.FSDPStrategy, "setup_environment", on_our_devices)
+    patch.replace(precision.FSDPPrecision, "forward_context", autocast)
+    patch.replace(precision.FSDPPrecision, "__init__", scale)
+
+
 def _register(patch: Patch, accelerators: ModuleType, registry: Any) -> None:
     accelerator = make_accelerator(accelerators.Accelerator)
     # Where it is found: a Trainer that is pickled has one.
@@ -55,7 +111,7 @@ def make_accelerator(base: Any) -> Any:
     """The class for Trainer or for Fabric, which have different bases."""
 
     class OclAccelerator(base):
-        """OpenCL devices by torch_ocl; one device per Trainer."""
+        """OpenCL devices by torch_ocl, one for each process."""
 
         def setup_device(self, device: torch.device) -> None:
             if device.type != "ocl":
@@ -70,29 +126,31 @@ def make_accelerator(base: Any) -> Any:
 
         @staticmethod
         def parse_devices(devices: int | str | list[int]) -> list[int]:
-            """Indices of ``devices``: a number of devices, "1, 3" or [1, 3]; -1: all."""
+            """Indices of ``devices``: a number of devices, "1, 3" or [1, 3]; -1: all.
+
+            A number may exceed that of devices where these are CPUs, which processes share.
+            """
             count = torch.ocl.device_count()
             if isinstance(devices, str) and ("," in devices or devices.strip() == "0"):
                 devices = [int(part) for part in devices.split(",") if part.strip()]
             if isinstance(devices, (int, str)):
                 wanted = int(devices)
                 devices = list(range(count if wanted == -1 else wanted))
+                count = max(count, len(devices)) if _device.are_cpus() else count
             if not all(type(index) is int for index in devices):
                 known = "an int, a string, a sequence of ints"
                 raise TypeError(f"devices must be {known}, but you gave {devices!r}")
             if not devices or not set(devices) <= set(range(count)):
                 raise ValueError(f"devices={devices}: there are {count} ocl devices")
-            if len(devices) > 1:
-                raise ValueError(f"devices={devices}: {SEVERAL}")
             return list(devices)
 
         @staticmethod
         def get_parallel_devices(devices: list[int]) -> list[torch.device]:
-            return [torch.device("ocl", index) for index in devices]
+            return [_device.of_process(index) for index in devices]
 
         @staticmethod
         def auto_device_count() -> int:
-            return 1
+            return _device.count_alike()
 
         @staticmethod
         def is_available() -> bool:
@@ -109,17 +167,17 @@ def make_accelerator(base: Any) -> Any:
     return OclAccelerator
 
 
-def refuse_several(strategy: Any) -> None:
-    """Raises an error for a strategy of several processes: torch.distributed knows no ocl yet."""
-    if isinstance(strategy, str):
-        name, several = strategy, re.match("d?dp|fsdp|deepspeed|model_parallel", strategy)
+def check_strategy(strategy: Any) -> None:
+    """ValueError for a strategy that cannot run on ocl."""
+    name = strategy if isinstance(strategy, str) else type(strategy).__name__
+    forks = getattr(strategy, "_start_method", None) == "fork" or name.startswith(FORKING)
+    if forks:
+        why = "a forked process cannot use its parent's devices: say ddp or ddp_spawn"
+    elif name in ("dp", "DataParallelStrategy") or name.lower().startswith("deepspeed"):
+        why = "it needs CUDA: say ddp or fsdp"
     else:
-        name, several = type(strategy).__name__, hasattr(strategy, "parallel_devices")
-    if several:
-        raise ValueError(
-            f"strategy={name}: no strategy of several processes runs on ocl yet; leave it out, or "
-            'say accelerator="cpu"'
-        )
+        return
+    raise ValueError(f"strategy={name} does not run on ocl: {why}")
 
 
 def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
@@ -143,7 +201,7 @@ def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
             old(self)
             if isinstance(self.accelerator, accelerator):  # it may have been given as an object
                 self._accelerator_flag = "ocl"
-                refuse_several(self._strategy_flag)
+                check_strategy(self._strategy_flag)
 
         return _set_parallel_devices_and_init_accelerator
 
@@ -153,6 +211,7 @@ def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
     # The device of a single one, which is else the CPU, and that of autocast, which is else CUDA.
     patch.extend_list(connector._choose_strategy, "mps", "ocl")
     patch.extend_list(connector._check_and_init_precision, "mps", "ocl")
+    patch.extend_list(connector._check_strategy_and_fallback, "gpu", "ocl")
 
 
 APPLY = {

@@ -16,7 +16,7 @@ class Integration(NamedTuple):
 
 
 TABLE = (
-    Integration("accelerate", ("accelerate",), "1.10", "1.16"),
+    Integration("accelerate", ("accelerate", "accelerate.commands.launch"), "1.10", "1.16"),
     Integration(
         "transformers",
         (
@@ -44,7 +44,12 @@ TABLE = (
     ),
     Integration(
         "ultralytics",
-        ("ultralytics.utils.torch_utils", "ultralytics.engine.trainer"),
+        (
+            "ultralytics.utils.torch_utils",
+            "ultralytics.utils.dist",
+            "ultralytics.engine.validator",
+            "ultralytics.engine.trainer",
+        ),
         "8.4.150",
         "8.5",
     ),
