@@ -141,9 +141,7 @@ TABLE = {
     "minilm": Row(minilm, cpu=(108, 76), gpu=(126, 93), most=0.71),
     "adamw": Row(lambda: optimizer(torch.optim.AdamW, lr=0.01), cpu=(8, 2), gpu=(8, 2)),
     "adam": Row(lambda: optimizer(torch.optim.Adam, lr=0.01), cpu=(7, 2), gpu=(7, 2)),
-    "sgd": Row(
-        lambda: optimizer(torch.optim.SGD, lr=0.01, momentum=0.9), cpu=(3, 1), gpu=(3, 1)
-    ),
+    "sgd": Row(lambda: optimizer(torch.optim.SGD, lr=0.01, momentum=0.9), cpu=(3, 1), gpu=(3, 1)),
 }
 EACH_RUN = ("bert, training", "adamw") if IS_GPU_STYLE else ("llama, training", "minilm", "adamw")
 

@@ -193,13 +193,12 @@ class Attention(nn.Module):
         score = (x * self.source).sum(-1)[source] + (x * self.target).sum(-1)[target]
         score = F.leaky_relu(score, 0.2)
         place = target[:, None].expand_as(score)
-        top = torch.full_like(x[:, :, 0], -torch.inf).scatter_reduce(
-            0, place, score.detach(), "amax"
-        )
+        none = score.new_zeros(x.shape[:2])
+        top = (none - torch.inf).scatter_reduce(0, place, score.detach(), "amax")
         weight = (score - top[target]).exp()
-        total = torch.zeros_like(top).scatter_add(0, place, weight)
+        total = none.scatter_add(0, place, weight)
         messages = x[source] * (weight / total[target]).unsqueeze(-1)
-        return torch.zeros_like(x).index_add(0, target, messages).flatten(1)
+        return messages.new_zeros(x.shape).index_add(0, target, messages).flatten(1)
 
 
 class Gat(nn.Module):

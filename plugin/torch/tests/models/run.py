@@ -74,9 +74,11 @@ def compute(
     model = model.double() if wide else model
     run = torch.compile(model) if compiled else model
     inputs = {k: place(v, device, wide) for k, v in case.inputs.items()}
-    model.eval()
-    with torch.no_grad():
-        outputs = [t.double().cpu() for t in results_of(run(**inputs))]
+    outputs: list[torch.Tensor] = []
+    if not autocast:
+        with torch.no_grad():
+            model.eval()
+            outputs = [t.double().cpu() for t in results_of(run(**inputs))]
     model.train()
     with torch.autocast(device, torch.bfloat16, enabled=autocast):
         loss = case.loss(run(**inputs))

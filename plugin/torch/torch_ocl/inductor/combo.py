@@ -24,6 +24,7 @@ from torch_ocl.inductor.types import tag
 
 MOST = 16
 """Kernels of one launch, but for optimizers: a text that long is compiled by one process."""
+_SMALL_GROUP = 64
 _FEW_ITEMS = 1 << 18
 """So many work-items cost no more than a launch, though most of them do nothing."""
 _SIZES = {"char": 1, "short": 2, "int": 4, "float": 4, "long": 8, "double": 8}
@@ -65,10 +66,7 @@ def launches_of(kernels: Sequence[OpenCLKernel]) -> list[list[OpenCLKernel]]:
             joined = [*together, kernel]
             group = group_of(joined)
             named = tensors | _tensors(kernel)
-            if (
-                len(named) > kernel.target.tensors
-                or any(_wastes(k, group) for k in joined)
-            ):
+            if len(named) > kernel.target.tensors or any(_wastes(k, group) for k in joined):
                 left.append(kernel)
             else:
                 together, tensors = joined, named
@@ -78,11 +76,14 @@ def launches_of(kernels: Sequence[OpenCLKernel]) -> list[list[OpenCLKernel]]:
 
 
 def group_of(kernels: Sequence[OpenCLKernel]) -> int:
-    """Work-items of a group: what reductions want; others take any."""
+    """Work-items of a group: what reductions want; others take any that is not small."""
     if kernels[0].style == "cpu":
         return 1
     wanted = [kernel.group() for kernel in kernels if kernel.features.is_reduction()]
-    return max(wanted, default=kernels[0].group())
+    if not wanted:
+        return kernels[0].group()
+    least = 1 if len(wanted) == len(kernels) else min(_SMALL_GROUP, kernels[0].target.group)
+    return max(*wanted, least)
 
 
 @contextlib.contextmanager

@@ -111,7 +111,10 @@ def _is_in_memory_before(node: torch.fx.Node, product: torch.fx.Node) -> bool:
     the product is computed from."""
     while node.target in _VIEWS:
         node = node.args[0]
-    if node.op == "placeholder" or node.target in (*_PRODUCTS, aten.embedding_dense_backward.default):
+    if node.op == "placeholder" or node.target in (
+        *_PRODUCTS,
+        aten.embedding_dense_backward.default,
+    ):
         return True
     seen, waiting = set(), list(product.all_input_nodes)
     while waiting:
