@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from compile_case import CompileCase, launches, to_ocl
-from gpu_style import THOROUGH, InGpuStyle
+from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
 from torch import nn
 
 
@@ -96,6 +96,7 @@ OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@unittest.skipIf(IS_GPU_STYLE and not THOROUGH, "another style of the same texts")
 class Optimizers(CompileCase):
     def test_steps(self) -> None:
         model = nn.Sequential(nn.Linear(20, 33), nn.LayerNorm(33), nn.Linear(33, 5, bias=False))

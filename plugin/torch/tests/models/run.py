@@ -47,6 +47,11 @@ DOUBLE = 1e-9
 ROUGH, TWICE = 2e-2, 2
 FLOOR = {"forward": 2e-5, "gradient": 1e-4}
 STEP = 4 * 2**-23
+FAMILIES = (
+    *("resnet18", "mobilenetv3", "convnext", "vit", "unet", "bert", "gpt2", "llama", "t5"),
+    *("whisper", "mixtral", "mamba", "lstm", "gat", "dit", "detector"),
+)
+"""Those that are compiled."""
 OPTIMIZERS = {
     "sgd": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3},
     "adam": {"lr": 1e-3, "amsgrad": True},
@@ -286,7 +291,7 @@ def main() -> int:
         return 0
     from . import table
 
-    names = options.names or list(table.BUILDERS)
+    names = options.names or (FAMILIES if options.compiled else list(table.BUILDERS))
     failures = 0
     print(f"{'model':16} {'forward':>8} {'(cpu)':>8} {'gradient':>8} {'(cpu)':>8} {'step':>8}  s")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
