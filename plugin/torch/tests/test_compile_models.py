@@ -8,6 +8,8 @@ import unittest
 import torch
 import torch.nn.functional as F
 from compile_case import CompileCase, launches
+from gpu_style import THOROUGH
+from models import run
 from torch import nn
 
 
@@ -109,6 +111,23 @@ class Training(CompileCase):
             compiled(ids), model(ids)
             own, eager = launches(lambda: compiled(ids)), launches(lambda: model(ids))
         self.assertLess(own, eager)
+
+
+class Families(unittest.TestCase):
+    """Whole models, each in a process of its own: forward, gradients, gradients under autocast,
+    against the CPU in float64; `python -m models.run --compiled` shows the numbers."""
+
+    def test_equal_to_cpu(self) -> None:
+        for name in run.FAMILIES if THOROUGH else ("gat",):
+            with self.subTest(name):
+                _, result, why, _ = run.run_apart(name, 600, compiled=True)
+                self.assertIsNotNone(result, why)
+                self.assertEqual(run.judge(result), [])
+                self.assertEqual(set(result["calls"]) - set(CALLS), set())
+
+
+CALLS: tuple[str, ...] = ()
+"""Operators of these models that are no kernels, and have none in their lowerings' place."""
 
 
 class Dropout(CompileCase):

@@ -15,7 +15,7 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
-from compile_case import CompileCase, launches
+from compile_case import CompileCase, launches, to_ocl
 from torch._inductor import config, lowering
 
 SAXPY = """
@@ -212,6 +212,31 @@ class Kernels(CompileCase):
                     self.close(compiled(given), want, bound, bound)
                     of_product = launches(lambda: ours(given))
                     self.assertEqual(launches(lambda: compiled(given)), of_product + more)
+
+    def test_what_a_product_adds(self) -> None:
+        """What is in memory and alone is added to a product is added by the product's kernel."""
+        torch.manual_seed(2)
+        for dtype in (torch.float32, torch.bfloat16):
+            x, w = torch.randn(2, 5, 48).to(dtype), torch.randn(48, 48).to(dtype) / 7
+            for function, more in {
+                lambda x, w: x + x @ w: 0,
+                lambda x, w: (x.sin() @ w).add(x): 1,
+                lambda x, w: x + 2 * (x @ w): 1,
+                lambda x, w: (x @ w).view(10, 48) + x[0, :1]: 0,
+                lambda x, w: (y := x @ w) + x + y: 1,
+                lambda x, w: torch.mm(x[0], w).mT + w[:, :5]: 1,
+                lambda x, w: torch.add(x, x @ w, alpha=3): 1,
+            }.items():
+                with self.subTest(dtype=dtype, more=more):
+                    torch._dynamo.reset()
+                    want = function(x.double(), w.double()).to(dtype)
+                    given = to_ocl([x, w])
+                    compiled = torch.compile(function)
+                    # Sums of 48 products, rounded twice where the product is rounded by itself.
+                    bound = 8 * torch.finfo(dtype).eps
+                    self.close(compiled(*given), want, bound, bound)
+                    of_product = launches(lambda: given[0] @ given[1])
+                    self.assertEqual(launches(lambda: compiled(*given)), of_product + more)
 
     def test_an_activation_and_its_gradient(self) -> None:
         def run(device, call):

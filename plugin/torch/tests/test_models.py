@@ -5,7 +5,8 @@ import unittest
 
 from models import own, run
 
-ALONE = [*own.OWN, "mobilenetv3", "lstm", "gru"]
+ONLY_COMPILED = ("gat", "dit", "detector")  # test_compile_models.py
+ALONE = [*(name for name in own.OWN if name not in ONLY_COMPILED), "mobilenetv3", "lstm", "gru"]
 
 
 class Models(unittest.TestCase):
@@ -23,6 +24,9 @@ class Models(unittest.TestCase):
             {"forward": (1e-3, 1e-6)},
             {"gradient": (float("nan"), 1)},
             {"extra": False},
+            {"uncompiled": ["why"]},
+            {"breaks": False},
+            {"autocast": (0.3, 0.1)},
         ):
             self.assertEqual(len(run.judge({**good, **change})), 1)
 

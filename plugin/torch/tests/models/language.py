@@ -84,6 +84,33 @@ def llama() -> Case:
     return Case(LlamaForCausalLM(config), {"input_ids": ids, "labels": ids}, extra=_generate)
 
 
+def mixtral() -> Case:
+    """Each word goes to two of four experts, whose products float64 has, too."""
+    from transformers import MixtralConfig, MixtralForCausalLM
+
+    config = MixtralConfig(
+        **SMALL,
+        vocab_size=WORDS,
+        num_key_value_heads=2,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        max_position_embeddings=64,
+        experts_implementation="batched_mm",
+    )
+    ids = _tokens()
+    return Case(MixtralForCausalLM(config), {"input_ids": ids, "labels": ids})
+
+
+def mamba() -> Case:
+    from transformers import MambaConfig, MambaForCausalLM
+
+    config = MambaConfig(
+        vocab_size=WORDS, hidden_size=32, state_size=8, num_hidden_layers=2, use_cache=False
+    )
+    ids = _tokens(2, 7)  # a scan of as many steps
+    return Case(MambaForCausalLM(config), {"input_ids": ids, "labels": ids})
+
+
 def t5() -> Case:
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -166,6 +193,8 @@ LANGUAGE = {
     "bert": bert,
     "gpt2": gpt2,
     "llama": llama,
+    "mixtral": mixtral,
+    "mamba": mamba,
     "t5": t5,
     "whisper": whisper,
     "clip": clip,

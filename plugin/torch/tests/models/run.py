@@ -20,6 +20,8 @@ rounding
   weights, so gradients that fail are measured with up to DRAWS draws; the table says which passed.
   Where none does (ResNet-50: always some input at a jump, on the CPU too), the device computes in
   float64, where roundings reach no jump, and must agree to DOUBLE; the table shows that number.
+- compiled, a model must be compiled as a whole, its graph cut no more often than on the CPU; under
+  autocast its gradients may be off by TWICE as much as eager mode's.
 - optimizers start from equal gradients on both devices, because Adam divides a gradient by its own
   size, noise included. What remains is the arithmetic of a step: 4 ulp of the largest parameter.
 """
@@ -42,8 +44,14 @@ EIGHT = 8
 DRAWS = 3
 CEILING = 1e-3
 DOUBLE = 1e-9
+ROUGH, TWICE = 2e-2, 2
 FLOOR = {"forward": 2e-5, "gradient": 1e-4}
 STEP = 4 * 2**-23
+FAMILIES = (
+    *("resnet18", "mobilenetv3", "convnext", "vit", "unet", "bert", "gpt2", "llama", "t5"),
+    *("whisper", "mixtral", "mamba", "lstm", "gat", "dit", "detector"),
+)
+"""Those that are compiled."""
 OPTIMIZERS = {
     "sgd": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3},
     "adam": {"lr": 1e-3, "amsgrad": True},
@@ -59,7 +67,9 @@ def place(value: Any, device: str, wide: bool) -> Any:
     return value.to(device).double() if wide and value.is_floating_point() else value.to(device)
 
 
-def compute(case: Any, device: str, wide: bool = False) -> tuple[list, dict, Any]:
+def compute(
+    case: Any, device: str, wide: bool = False, compiled: bool = False, autocast: bool = False
+) -> tuple[list, dict, Any]:
     """(evaluated outputs, gradients by name, the model that has them) on `device`."""
     import torch
 
@@ -67,10 +77,17 @@ def compute(case: Any, device: str, wide: bool = False) -> tuple[list, dict, Any
 
     model = copy.deepcopy(case.model).to(device)
     model = model.double() if wide else model
+    run = torch.compile(model) if compiled else model
     inputs = {k: place(v, device, wide) for k, v in case.inputs.items()}
-    with torch.no_grad():
-        outputs = [t.double().cpu() for t in results_of(model.eval()(**inputs))]
-    case.loss(model.train()(**inputs)).backward()
+    outputs: list[torch.Tensor] = []
+    if not autocast:
+        with torch.no_grad():
+            model.eval()
+            outputs = [t.double().cpu() for t in results_of(run(**inputs))]
+    model.train()
+    with torch.autocast(device, torch.bfloat16, enabled=autocast):
+        loss = case.loss(run(**inputs))
+    loss.backward()
     grads = {n: p.grad.double().cpu() for n, p in model.named_parameters() if p.grad is not None}
     return outputs, grads, model
 
@@ -115,16 +132,47 @@ def steps(ours: Any, theirs: Any) -> float:
     return worst
 
 
-def run_one(name: str) -> dict[str, Any]:
+def breaks(case: Any, device: str) -> dict[str, int]:
+    """Where Dynamo cuts the model's graph, and how often."""
+    import torch
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    model = copy.deepcopy(case.model).to(device).train()
+    inputs = {k: place(v, device, False) for k, v in case.inputs.items()}
+    torch.compile(model, backend="eager")(**inputs)
+    return dict(counters["graph_break"])
+
+
+def compiled_alone(case: Any, exact: list, keys: list, least: float) -> dict[str, Any]:
+    """What is asked of a compiled model only."""
+    import torch
+
+    report = torch.ocl.compile_report()
+    found = {
+        "calls": {name: why for graph in report for name, why in graph.calls.items()},
+        "uncompiled": [graph.eager for graph in report if graph.eager],
+        "breaks": breaks(case, "ocl") == breaks(case, "cpu"),
+    }
+    apart = []
+    for compiled in (True, False):
+        torch._dynamo.reset()
+        grads = compute(case, "ocl", compiled=compiled, autocast=True)[1]
+        apart.append(distance([grads[k] for k in keys], exact, least))
+    return {**found, "autocast": apart}
+
+
+def run_one(name: str, compiled: bool = False) -> dict[str, Any]:
     for draw in range(1, DRAWS + 1):
-        result = measure(name, draw)
+        result = measure(name, draw, compiled)
         bad = judge(result)
         if not all(text.startswith("gradient") for text in bad) or not bad:
             break
     return result
 
 
-def measure(name: str, draw: int) -> dict[str, Any]:
+def measure(name: str, draw: int, compiled: bool = False) -> dict[str, Any]:
     import torch
     import torch_ocl  # noqa: F401  registers the device
 
@@ -134,7 +182,7 @@ def measure(name: str, draw: int) -> dict[str, Any]:
     case = table.BUILDERS[name]()
     exact, exact_grads, _ = compute(case, "cpu", wide=True)
     cpu, cpu_grads, cpu_model = compute(case, "cpu")
-    out, grads, model = compute(case, "ocl")
+    out, grads, model = compute(case, "ocl", compiled=compiled)
     assert grads.keys() == cpu_grads.keys(), "other parameters have gradients"
     keys = list(cpu_grads)
     least = 1e-3 * max(g.abs().max().item() for g in exact_grads.values())
@@ -150,8 +198,10 @@ def measure(name: str, draw: int) -> dict[str, Any]:
         "draw": draw,
         "double": None,
     }
+    if compiled:
+        result |= compiled_alone(case, wanted, keys, least)
     if draw == DRAWS and not gradient_fits(result):
-        again = compute(case, "ocl", wide=True)[1]
+        again = compute(case, "ocl", wide=True, compiled=compiled)[1]
         result["double"] = distance([again[k] for k in keys], wanted, least)
     if case.extra is not None:
         with torch.no_grad():
@@ -181,6 +231,17 @@ def judge(result: dict[str, Any]) -> list[str]:
         bad.append(f"the optimizer step is off by {result['step'][0]:.1e}")
     if result["extra"] is False:
         bad.append("generated tokens differ")
+    return bad + judge_compiled(result)
+
+
+def judge_compiled(result: dict[str, Any]) -> list[str]:
+    bad = [f"not compiled: {why}" for why in result.get("uncompiled", ())]
+    if not result.get("breaks", True):
+        bad.append("the graph is cut where the CPU's is not")
+    ours, eager = result.get("autocast", (0, 0))
+    # Chains are rounded to eight bits at other places.
+    if not ours <= max(ROUGH, TWICE * eager):
+        bad.append(f"a gradient under autocast is off by {ours:.1e}, eager's by {eager:.1e}")
     return bad
 
 
@@ -192,11 +253,14 @@ def describe_failure(text: str) -> str:
     return lines[-1][:300] if lines else "no output"
 
 
-def run_apart(name: str, timeout: float) -> tuple[str, dict[str, Any] | None, str, float]:
+def run_apart(
+    name: str, timeout: float, compiled: bool = False
+) -> tuple[str, dict[str, Any] | None, str, float]:
     """(name, result, why not, seconds)"""
     folder = pathlib.Path(__file__).resolve().parent.parent
     env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", HF_HUB_OFFLINE="1")
     command = [sys.executable, "-m", "models.run", "--one", name]
+    command += ["--compiled"] * compiled
     start = time.monotonic()
     try:
         done = subprocess.run(
@@ -220,17 +284,19 @@ def main() -> int:
     p.add_argument("--timeout", type=float, default=300, help="seconds for one model")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--one", help="run this model here and print its numbers as JSON")
+    p.add_argument("--compiled", action="store_true", help="by torch.compile, and under autocast")
     options = p.parse_args()
     if options.one:
-        print(json.dumps(run_one(options.one)))
+        print(json.dumps(run_one(options.one, options.compiled)))
         return 0
     from . import table
 
-    names = options.names or list(table.BUILDERS)
+    names = options.names or (FAMILIES if options.compiled else list(table.BUILDERS))
     failures = 0
     print(f"{'model':16} {'forward':>8} {'(cpu)':>8} {'gradient':>8} {'(cpu)':>8} {'step':>8}  s")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, result, why, seconds in pool.map(lambda n: run_apart(n, options.timeout), names):
+        apart = lambda n: run_apart(n, options.timeout, options.compiled)  # noqa: E731
+        for name, result, why, seconds in pool.map(apart, names):
             if result is None:
                 print(f"{name:16} FAILED: {why}", flush=True)
                 failures += 1
@@ -241,6 +307,8 @@ def main() -> int:
             note = f"  draw {result['draw']}" if result["draw"] > 1 else ""
             if result["double"] is not None:
                 note += f", float64 gradient {result['double']:.1e}"
+            if result.get("calls"):
+                note += f"  calls {', '.join(sorted(result['calls']))}"
             tail = note + ("  FAILED: " + "; ".join(bad) if bad else "")
             row = f"{f:8.1e} {fc:8.1e} {g:8.1e} {gc:8.1e} {s:8.1e} {seconds:3.0f}"
             print(f"{name:16} {row}{tail}", flush=True)

@@ -21,6 +21,8 @@ class GraphPass(CustomGraphModulePass):
                 _replace_by_where(gm.graph, node)
             elif (product := _product_of(node)) is not None:
                 _end_product(gm.graph, product, node)
+            elif (sum_ := _sum_of(node)) is not None:
+                _add_in_product(gm.graph, node, *sum_)
 
     def uuid(self) -> str:
         return identity()
@@ -95,3 +97,70 @@ def _end_product(graph: torch.fx.Graph, product: torch.fx.Node, node: torch.fx.N
     graph.erase_node(node)
     product.replace_all_uses_with(whole)
     graph.erase_node(product)
+
+
+def _base(node: Any) -> Any:
+    """What a node is a view of, where nothing else reads the views."""
+    while node.target in _VIEWS and len(node.users) == 1:
+        node = node.args[0]
+    return node
+
+
+def _is_in_memory_before(node: torch.fx.Node, product: torch.fx.Node) -> bool:
+    """Whether a value has to be in memory when a product begins: an input, a call's result, or what
+    the product is computed from."""
+    while node.target in _VIEWS:
+        node = node.args[0]
+    if node.op == "placeholder" or node.target in (
+        *_PRODUCTS,
+        aten.embedding_dense_backward.default,
+    ):
+        return True
+    seen, waiting = set(), list(product.all_input_nodes)
+    while waiting:
+        before = waiting.pop()
+        if before is node:
+            return True
+        if before not in seen:
+            seen.add(before)
+            waiting += before.all_input_nodes
+    return False
+
+
+_PRODUCTS = (aten.mm.default, aten.addmm.default, aten._addmm_activation.default)
+
+
+def _sum_of(node: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node] | None:
+    """A product and what alone is added to it, or None: the product's kernel adds by itself."""
+    if node.target is not aten.add.Tensor or node.kwargs or len(node.args) != 2:
+        return None
+    for given, other in (node.args, node.args[::-1]):
+        if not all(isinstance(n, torch.fx.Node) for n in (given, other)):
+            continue
+        product = _base(given)
+        if product.target is not aten.mm.default or len(product.users) != 1 or given is other:
+            continue
+        result, added = product.meta["val"], other.meta["val"]
+        fits = added.dtype == result.dtype and added.shape == node.meta["val"].shape
+        is_ours = result.device.type == "ocl" == added.device.type and result.dtype in _FLOATS
+        if fits and is_ours and added.is_contiguous() and _is_in_memory_before(other, product):
+            return product, other
+    return None
+
+
+def _view(graph: torch.fx.Graph, node: torch.fx.Node, shape: list[Any]) -> torch.fx.Node:
+    return _call(graph, node, aten.view.default, node, shape)
+
+
+def _add_in_product(
+    graph: torch.fx.Graph, node: torch.fx.Node, product: torch.fx.Node, other: torch.fx.Node
+) -> None:
+    shape = list(product.meta["val"].shape)
+    add = functools.partial(_call, graph, product)
+    with graph.inserting_before(node):
+        rows = other if list(other.meta["val"].shape) == shape else _view(graph, other, shape)
+        whole = add(aten.addmm.default, rows, *product.args)
+        if list(node.meta["val"].shape) != shape:
+            whole = _view(graph, whole, list(node.meta["val"].shape))
+    node.replace_all_uses_with(whole)
+    graph.erase_node(node)

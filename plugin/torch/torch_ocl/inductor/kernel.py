@@ -69,7 +69,8 @@ class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
         self.outer: OrderedSet[Any] = OrderedSet()  # variables that live outside of loops
         self.accumulators = itertools.count()
         self.before, self.after, self.row_code = (IndentedBuffer() for _ in range(3))
-        self.locals: list[str] = []  # declarations of local memory
+        self.locals: list[tuple[str, str]] = []  # arrays in local memory: types and names
+        self.is_member = False  # of several kernels in one launch (combo.py)
         self.combinations, self.moments = set(), set()
         self.reports_faults = False
         self.start_rows()

@@ -29,6 +29,14 @@ class Launch:
         group = [size] + [1] * (len(threads) - 1)
         return f"({', '.join(map(str, threads))},), ({', '.join(map(str, group))},)"
 
+    def groups(self, group: int | None = None) -> tuple[int, int]:
+        """Work-groups along x and y, if they are always the same. ``group``: items of each."""
+        trees = {tree.prefix: int(tree.numel) for tree in self.grid_trees()}
+        x, y = trees.get("x", 1), trees.get("y", 1)
+        if self.style == "cpu":
+            return _quotient_up(x, self.chunk()), y
+        return x if self.features.is_reduction() else _quotient_up(x, group or self.group()), y
+
     def _sizes(self, name: str) -> dict[str, str]:
         """The lengths of all axes that are not numbers, and of those that are."""
         sizes = {}
@@ -44,13 +52,7 @@ class Launch:
         for symbol in self.args.sizevars:
             V.graph.wrapper_code.ensure_size_computed(symbol)
         device = V.graph.get_current_device_or_throw()
-        _, call_args, arguments, types = self.args.python_argdefs()
-        texts, types, sizes = [], list(types), self._sizes(name)
-        for value, argument in zip(call_args, arguments, strict=True):
-            text = self.pexpr(value) if isinstance(value, sympy.Expr) else str(value)
-            # Numbers that Inductor has left on the CPU.
-            on_cpu = hasattr(argument, "buffer") and _is_on_cpu(value)
-            texts.append(f"{text}.to({str(device)!r})" if on_cpu else text)
+        (texts, types), sizes = argument_texts(self), self._sizes(name)
         for tree in self.range_trees:
             if not isinstance(tree.numel, sympy.Integer):
                 texts.append(sizes[tree.prefix])
@@ -60,6 +62,19 @@ class Launch:
         V.graph.wrapper_code.generate_kernel_call(
             name, texts, device=device, triton=False, arg_types=types
         )
+
+
+def argument_texts(kernel: Any) -> tuple[list[str], list[Any]]:
+    """A kernel's arguments as Python, and their types."""
+    device = V.graph.get_current_device_or_throw()
+    _, call_args, arguments, types = kernel.args.python_argdefs()
+    texts = []
+    for value, argument in zip(call_args, arguments, strict=True):
+        text = kernel.pexpr(value) if isinstance(value, sympy.Expr) else str(value)
+        # Numbers that Inductor has left on the CPU.
+        on_cpu = hasattr(argument, "buffer") and _is_on_cpu(value)
+        texts.append(f"{text}.to({str(device)!r})" if on_cpu else text)
+    return texts, list(types)
 
 
 def _is_on_cpu(name: str) -> bool:

@@ -72,7 +72,8 @@ class Loops:
 
     def numel_text(self, tree: Any) -> str:
         is_known = isinstance(tree.numel, sympy.Integer)
-        return str(tree.numel) if is_known else f"{tree.prefix}numel"
+        is_written = is_known and (tree.is_reduction or not self.is_member)
+        return str(tree.numel) if is_written else f"{tree.prefix}numel"
 
     def codegen_iteration_ranges_entry(self, entry: Any) -> None:
         index = self.kexpr(self.rename_indexing(entry.expr))
@@ -168,7 +169,7 @@ class Loops:
         for definition, argument in zip(definitions, arguments, strict=True):
             name = definition.name
             if not hasattr(argument, "buffer"):
-                parameters.append(f"{self._number_type(argument)} {name}")
+                parameters.append(f"{self.number_type(argument)} {name}")
                 continue
             kind = tag(argument.dtype)
             parameters += [f"__global STYPE({kind}) *{name}_base", f"ulong {name}_offset"]
@@ -179,33 +180,44 @@ class Loops:
                 parameters.append(f"long {tree.prefix}numel")
         return parameters + ["FAULT_PARAMETERS"] * self.reports_faults, lines
 
-    def _number_type(self, argument: Any) -> str:
+    def number_type(self, argument: Any) -> str:
         """Of a parameter that is no tensor: a size, or a number of Python's."""
         if getattr(argument, "expr", sympy.Integer(0)).is_integer:
             return "long"
         return "double" if self.target.has_float64 else "float"
 
-    def codegen_kernel(self, name: str | None = None) -> str:
-        """The program's text; KERNEL_NAME is where the name comes."""
+    def framed(self) -> IndentedBuffer:
+        """All of the kernel but its parameters and its local memory."""
         self.codegen_body()
         rows, self.body = self.body, IndentedBuffer()
         inner = IndentedBuffer()
         inner.splice(self.indexing_code)
         inner.splice(rows)
         self._cpu_frame(inner) if self.style == "cpu" else self._gpu_frame(inner)
+        code = IndentedBuffer()
+        code.writeline(self._kept_arrays())
+        for tree in self.grid_trees():
+            if tree.prefix != "x":
+                at = f"get_global_id({'xyz'.index(tree.prefix)})"
+                at = f"{tree.prefix}_group" if self.is_member else at
+                code.writeline(f"const {self.index_dtype} {tree.prefix}index = {at};")
+        code.splice(self.body)
+        return code
+
+    def codegen_kernel(self, name: str | None = None) -> str:
+        """The program's text; KERNEL_NAME is where the name comes."""
+        framed = self.framed()
         parameters, pointers = self.parameters()
         code = IndentedBuffer()
         group = 1 if self.style == "cpu" else self.group()
         code.writeline(f"__attribute__((reqd_work_group_size({group}, 1, 1)))")
         code.writeline(f"__kernel void KERNEL_NAME({', '.join(parameters)}) {{")
         with code.indent():
-            for line in (*pointers, *self.locals, self._kept_arrays()):
+            for line in pointers:
                 code.writeline(line)
-            for tree in self.grid_trees():
-                if tree.prefix != "x":
-                    at = f"get_global_id({'xyz'.index(tree.prefix)})"
-                    code.writeline(f"const {self.index_dtype} {tree.prefix}index = {at};")
-            code.splice(self.body)
+            for kind, local in self.locals:
+                code.writeline(f"__local {kind} {local}[{self.target.group}];")
+            code.splice(framed)
         code.writeline("}")
         text = code.getvalue()
         return preamble(text, self.width > 1, self.combinations, self.moments) + text
@@ -217,6 +229,8 @@ class Loops:
     def _gpu_frame(self, inner: IndentedBuffer) -> None:
         is_reduction = self.features.is_reduction()
         place = "get_group_id(0)" if is_reduction else "get_global_id(0)"
+        if self.is_member:
+            place = "x_group" if is_reduction else "x_group * get_local_size(0) + get_local_id(0)"
         self.body.writeline(f"const {self.index_dtype} xindex = {place};")
         if not is_reduction:
             self.body.writeline(f"if (xindex >= {self._x_numel()}) return;")
@@ -226,7 +240,8 @@ class Loops:
         numel, kind, chunk = self._x_numel(), self.index_dtype, self.chunk()
         if self.lanes == "r0_":
             self.body.writeline(f"{kind} r0_index;")
-        self.body.writeline(f"{kind} xindex = get_global_id(0) * {chunk};")
+        place = "x_group" if self.is_member else "get_global_id(0)"
+        self.body.writeline(f"{kind} xindex = {place} * {chunk};")
         self.body.writeline(f"const {kind} xend = min((long)({numel}), (long)xindex + {chunk});")
         if self.lanes == "x":
             is_whole = numel.isdigit() and int(numel) % WIDTH == 0

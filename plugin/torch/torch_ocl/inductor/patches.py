@@ -20,7 +20,7 @@ from torch._inductor.fx_utils import get_node_storage
 from torch._inductor.virtualized import V
 from torch.utils import _pytree as pytree
 
-from torch_ocl.inductor import decide
+from torch_ocl.inductor import combo, decide
 from torch_ocl.inductor.target import KEPT_ROW, Target
 from torch_ocl.inductor.types import WIDTH
 
@@ -196,6 +196,12 @@ PATCHES = (
         _repeats_what_is_one_by_its_numbers,
         "a size that varies and is 1, as n - (n + 1) // 2 of 3, is taken for one to be repeated "
         "everywhere but there, and memory behind the tensor is read (every device)",
+    ),
+    Patch(
+        scheduler.ForeachKernelSchedulerNode,
+        "group_algorithm_for_combo_kernels",
+        lambda original: combo.rounds,
+        "by the depth in the graph alone, few kernels meet that could share a launch",
     ),
     Patch(
         graph.GraphLowering,

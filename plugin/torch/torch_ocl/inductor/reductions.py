@@ -123,7 +123,7 @@ class Reductions:
             self.combinations.add((reduction, scalar(dtype)))
         name = COMBINATIONS[reduction][0]
         if self.style == "gpu":
-            self.locals.append(f"__local {scalar(dtype)} group_{acc}[{self.target.group}];")
+            self.locals.append((scalar(dtype), f"group_{acc}"))
             return f"group_{name}({acc}, group_{acc})"
         if self.lanes == "r0_":
             return f"({value_type(dtype)})(lanes_{name}({acc}))"
@@ -151,10 +151,9 @@ class Reductions:
         if self.style == "cpu":
             return self._result(f"{acc}_at", dtype)
         # The group's best value, and of the items that have it the first place.
-        order, group = reduction.removeprefix("arg"), self.target.group
+        order = reduction.removeprefix("arg")
         self.combinations |= {(order, name), ("min", "long")}
-        self.locals.append(f"__local {name} group_{acc}[{group}];")
-        self.locals.append(f"__local long group_{acc}_at[{group}];")
+        self.locals += [(name, f"group_{acc}"), ("long", f"group_{acc}_at")]
         self.after.writeline(
             f"const {name} {acc}_best = group_{COMBINATIONS[order][0]}({acc}, group_{acc});"
         )
@@ -228,7 +227,7 @@ class Reductions:
         self.moments.add(name)
         parts = [f"{acc}_mean", f"{acc}_m2", f"{acc}_n"]
         if self.style == "gpu":
-            self.locals.append(f"__local Moments_{name} group_{acc}[{self.target.group}];")
+            self.locals.append((f"Moments_{name}", f"group_{acc}"))
             self.after.writeline(f"const Moments_{name} {acc}_own = {{{', '.join(parts)}}};")
             whole = f"group_moments({acc}_own, group_{acc})"
         elif self.lanes == "r0_":

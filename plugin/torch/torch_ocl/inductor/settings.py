@@ -19,7 +19,9 @@ SETTINGS = {
     "max_autotune_gemm": False,
     "max_autotune_pointwise": False,
     "coordinate_descent_tuning": False,
-    "combo_kernels": False,
+    "combo_kernels": True,
+    "combo_kernels_autotune": 0,
+    "benchmark_combo_kernel": False,
     "cuda_backend": "triton",  # which types values have, and that all have one
     "triton.codegen_upcast_to_fp32": True,
     "triton.cudagraphs": False,

@@ -20,6 +20,8 @@ class Target:
     has_float64: bool
     group: int
     """Work-items of a group, at most, in GPU style."""
+    tensors: int
+    """Parameters of a kernel that are tensors, at most, each of 16 bytes."""
     driver: str
     """Name, platform and version, for messages and for the keys of caches."""
 
@@ -37,8 +39,19 @@ def _target(index: int, style: str, float64: str) -> Target:
         style=style or ("cpu" if device.kind == "cpu" else "gpu"),
         has_float64=device.has_fp64 and float64 != "0",
         group=min(256, device.max_work_group_size),
+        tensors=_LARGE_KERNEL if _takes_many_parameters(device) else _SMALL_KERNEL,
         driver=f"{device.name} ({device.platform}, {device.driver_version})",
     )
+
+
+_SMALL_KERNEL = 60
+"""Tensors in the 1,024 bytes of parameters that every driver takes, with some numbers."""
+_LARGE_KERNEL = 250
+"""In the 4,352 bytes that NVIDIA takes. CPU drivers have no limit, though they name one."""
+
+
+def _takes_many_parameters(device: torch.ocl.DeviceProperties) -> bool:
+    return device.kind == "cpu" or "NVIDIA" in device.vendor
 
 
 @functools.cache
