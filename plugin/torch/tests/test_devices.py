@@ -363,7 +363,7 @@ class PartsOfACpu(unittest.TestCase):
         ):
             given = {"LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks}
             with unittest.mock.patch.dict(os.environ, given):
-                self.assertEqual(torch_ocl._register._place(), want, given)
+                self.assertEqual(torch_ocl._launcher.place(), want, given)
 
     def test_more_parts_than_cores_leave_it_whole(self) -> None:
         if "CPU" not in device_kind():

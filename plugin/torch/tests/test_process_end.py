@@ -6,6 +6,7 @@ Not daemon threads: PyTorch aborts in them, on the CPU, too.
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 # `calls()` prints a line for each call.
@@ -95,6 +96,20 @@ class ProcessEnd(unittest.TestCase):
                     self.assertEqual(lines[-1], "end", result.stdout + result.stderr)
                     wrong = [line for line in lines if not line.endswith(("right", "end"))]
                     self.assertEqual(wrong, [], result.stderr)
+
+    def test_kernels_that_nobody_has_compiled(self) -> None:
+        """The last call's kernel is compiled while the process ends: no cache has it."""
+        last = "import torch, torch_ocl; torch.ones(20, 64, device='ocl').to(torch.float8_e4m3fn)"
+        for launch_thread in "01":
+            with self.subTest(launch_thread=launch_thread), tempfile.TemporaryDirectory() as cold:
+                caches = {n: f"{cold}/{n}" for n in ("OCLTENSOR_CACHE_DIR", "POCL_CACHE_DIR")}
+                done = subprocess.run(
+                    [sys.executable, "-W", "ignore", "-c", last],
+                    env={**os.environ, **caches, "OCLTENSOR_LAUNCH_THREAD": launch_thread},
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from torch_ocl import _adapter, _missing
+from torch_ocl import _adapter, _launcher, _missing
 
 NAME = "ocl"
 
@@ -28,7 +28,7 @@ def register() -> None:
     # PoCL up to 5 compiles a kernel again for each local and global size. The plugin's kernels gain
     # nothing from that, as they fix their local sizes. A value that the user has set is kept.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
-    rank, ranks = _place()
+    rank, ranks = _launcher.place()
     if "LOCAL_WORLD_SIZE" in os.environ:  # of this process's launcher, not of its parent's
         os.environ["OCLTENSOR_LOCAL_RANKS"] = str(ranks)
     _adapter.load()
@@ -46,14 +46,7 @@ def register() -> None:
     _printing.install()
     # Runs before the interpreter ends: its threads still run, and drivers still work.
     atexit.register(_C.profiler_finish)
+    atexit.register(_C.await_devices)
     atexit.register(_C.await_backward_threads)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]
     integrations.install()
-
-
-def _place() -> tuple[int, int]:
-    """Which process of this host a launcher has started this one as, and how many there are."""
-    rank, ranks = (os.environ.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    if not (rank.isdecimal() and ranks.isdecimal()) or not int(rank) < int(ranks) <= 4096:
-        return 0, 1  # none, or not by torchrun's names
-    return int(rank), int(ranks)

@@ -11,8 +11,8 @@
 #include "operators/attention.h"
 #include "profiler.h"
 #include "runtime/allocator.h"
-#include "runtime/backward_threads.h"
 #include "runtime/generator.h"
+#include "runtime/process_end.h"
 #include "runtime/stream.h"
 
 namespace torch_ocl {
@@ -215,9 +215,9 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("end_rehearsal", &end_rehearsal);
   waits("build_missing", &build_missing);
   waits("await_backward_threads", &await_backward_threads);
+  waits("await_devices", &await_devices);
   waits("set_device", &set_device);
-  waits(
-      "prefer_cpu", +[](int index) { prefer_cpu(static_cast<c10::DeviceIndex>(index)); });
+  waits("prefer_cpu", &prefer_cpu);
   waits(
       "seed_all", +[](uint64_t seed) { manual_seed(seed); });
   waits("set_setting", &set_setting);

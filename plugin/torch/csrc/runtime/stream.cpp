@@ -30,12 +30,12 @@ DeviceStreams& streams_of(c10::DeviceIndex index) {
 
 constexpr c10::DeviceIndex kUnset = -1;
 thread_local c10::DeviceIndex chosen_device = kUnset;
-std::atomic<c10::DeviceIndex> preferred_cpu{0};
+std::atomic<int> preferred_cpu{0};  // modulo the devices
 
 // Where a thread begins: at device 0, but processes that share CPUs at one for each.
 c10::DeviceIndex first_device() {
-  const c10::DeviceIndex preferred = preferred_cpu.load(std::memory_order_relaxed);
-  if (preferred <= 0 || preferred >= device_count()) return 0;
+  const int preferred = preferred_cpu.load(std::memory_order_relaxed);
+  if (preferred <= 0 || device_count() == 0) return 0;
   for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
     tb_device_properties properties{};
     properties.struct_size = sizeof properties;
@@ -43,7 +43,7 @@ c10::DeviceIndex first_device() {
         properties.kind != TB_DEVICE_CPU)
       return 0;
   }
-  return preferred;
+  return static_cast<c10::DeviceIndex>(preferred % device_count());
 }
 
 c10::DeviceIndex this_device() {
@@ -78,7 +78,7 @@ tb_stream make(DeviceStreams& streams, c10::DeviceIndex index, c10::StreamId id)
 
 c10::DeviceIndex current_device() { return this_device(); }
 
-void prefer_cpu(c10::DeviceIndex index) { preferred_cpu = index; }
+void prefer_cpu(int index) { preferred_cpu = index; }
 
 void set_current_device(c10::DeviceIndex index) { chosen_device = checked_index(index); }
 

@@ -11,7 +11,7 @@ TORCH_OCL_API c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
 TORCH_OCL_API c10::DeviceIndex checked_index(c10::DeviceIndex index);
 
 // The device that threads begin with if all devices are CPUs and there are so many; else it is 0.
-TORCH_OCL_API void prefer_cpu(c10::DeviceIndex index);
+TORCH_OCL_API void prefer_cpu(int index);
 
 // The stream that torch.ocl.warmup() alone uses.
 TORCH_OCL_API c10::Stream rehearsal_stream(c10::DeviceIndex index);

@@ -9,12 +9,11 @@ An engine carries the bytes (``_engines.py``); what PyTorch lacks for such a bac
 """
 
 import atexit
-import os
 from typing import Any
 
 import torch
 
-from torch_ocl import _C
+from torch_ocl import _C, _launcher
 from torch_ocl.distributed import _engines, _patches
 from torch_ocl.distributed._summary import Calls, Summary, reset_summary, summary
 
@@ -61,7 +60,7 @@ def choose_device() -> None:
     would choose device LOCAL_RANK, unless a device is initialised. RuntimeError where GPUs are too
     few.
     """
-    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    rank, ranks = _launcher.place()
     count = torch.ocl.device_count()
     if ranks <= count or count == 0 or torch.ocl.is_initialized():
         return
@@ -73,5 +72,5 @@ def choose_device() -> None:
             "the process group is made to share one"
         )
     if torch.ocl.current_device() == 0:
-        torch.ocl.set_device(int(os.environ.get("LOCAL_RANK", "0")) % count)
+        torch.ocl.set_device(rank % count)
     torch.ocl.init()

@@ -1,5 +1,5 @@
-// Runs an empty backward pass: a device's thread starts it only after it has left the pass before.
-#include "backward_threads.h"
+// Waits for PyTorch's threads, and for devices, before a process ends.
+#include "process_end.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -11,6 +11,7 @@
 
 namespace torch_ocl {
 
+// A device's thread starts an empty backward pass only after it has left the pass before.
 // backward() returns as soon as the gradients exist; the thread that computed them frees the pass
 // after that, and with it a Python object. If the interpreter ends meanwhile, the process is
 // aborted ("terminate called without an active exception", pytorch/pytorch#190489).
@@ -23,6 +24,17 @@ void await_backward_threads() {
     const auto on_device = at::TensorOptions().device(c10::kPrivateUse1, i);
     const at::Tensor nothing = at::empty({0}, on_device).requires_grad_();
     (void)torch::autograd::grad({nothing.view({0})}, {nothing}, {at::empty({0}, on_device)});
+  }
+}
+
+// Drivers compile a kernel at its first launch, in threads; exit() destroys statics of the compiler
+// that are younger than the plugin's exit handler before it calls that.
+void await_devices() {
+  if (is_in_bad_fork()) return;
+  for (c10::DeviceIndex i = 0; i < kMaxDevices; ++i) {
+    if (!is_initialized(i)) continue;
+    tb_error error{};
+    (void)api().device->synchronize(i, &error);
   }
 }
 
