@@ -178,7 +178,7 @@ class Seen(RanksCase):
         self.assertRegex(
             text,
             r"ALLREDUCE, collective 1 of group '.*', rank 0 of 2 \(60 bytes of Float\) of shape "
-            r"\[3, 5\] has been waiting for 1 s; ranks that have not come: 1",
+            r"\[3, 5\] has been waiting for 1 s; ranks that have not been seen in it: 1",
         )
 
     def test_copies(self) -> None:

@@ -59,6 +59,8 @@ class Lightning(Case):
             for wrong in (["0"], [0, "1"], [[0], [1]], [False]):
                 with self.assertRaisesRegex(TypeError, "a sequence of ints"):
                     pl.Trainer(accelerator="ocl", devices=wrong)
+            with self.assertRaisesRegex(ValueError, "a device stands there twice"):
+                pl.Trainer(accelerator="ocl", devices=[0, 0])
 
     def test_check_before_training(self) -> None:
         from lightning import pytorch as pl

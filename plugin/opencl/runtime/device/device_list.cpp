@@ -137,8 +137,11 @@ int64_t parts_of_cpus(const std::vector<Candidate>& whole) {
   const int64_t ranks = config::get_int(config::Knob::LocalRanks);
   const auto devices = static_cast<int64_t>(whole.size());
   if (asked != 0) return asked;
-  if (devices >= ranks || !std::all_of(whole.begin(), whole.end(), is_cpu)) return 1;
-  return devices == 0 ? 1 : (ranks + devices - 1) / devices;
+  if (devices == 0 || devices >= ranks || !std::all_of(whole.begin(), whole.end(), is_cpu))
+    return 1;
+  constexpr int64_t kMostDevices = 64;  // that PyTorch has room for
+  const int64_t parts = (ranks + devices - 1) / devices;
+  return parts * devices > kMostDevices ? 1 : parts;
 }
 
 // Each CPU as that many devices of equal shares of its cores.

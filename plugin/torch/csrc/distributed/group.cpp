@@ -297,7 +297,8 @@ void Group::warn_of(uint64_t number, const std::string& text) {
   }
   TORCH_WARN(text, " has been waiting for ",
              std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count(), " s",
-             missing.empty() ? "; all ranks have come" : "; ranks that have not come: ", missing);
+             missing.empty() ? "; all ranks are in it" : "; ranks that have not been seen in it: ",
+             missing);
 }
 
 void Group::abandon(const std::string& why) {

@@ -3,8 +3,11 @@
 import itertools
 import os
 import pathlib
+import sys
 
 import torch
+
+from torch_ocl import _launcher
 
 
 def chosen() -> torch.device | None:
@@ -28,22 +31,42 @@ def are_cpus() -> bool:
 
 def count_alike() -> int:
     """How many processes a program is to have that takes all devices: one for each that is like the
-    first. CPUs serve as many as a launcher has started on this host."""
+    first. CPUs serve as many as a launcher has started on this host; an interactive session, which
+    cannot start others, has one."""
+    _, ranks = _launcher.place()
+    if ranks > 1 and are_cpus():
+        return ranks
+    if hasattr(sys, "ps1"):
+        return 1
     names = [torch.ocl.get_device_name(i) for i in _indices()]
-    alike = len(list(itertools.takewhile(lambda name: name == names[0], names)))
-    return max(alike, int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if are_cpus() else alike
+    return len(list(itertools.takewhile(lambda name: name == names[0], names)))
 
 
 def of_process(index: int) -> torch.device:
     """The device of the host's process with this number. Processes share CPUs, of which there may
-    be fewer; RuntimeError where GPUs are too few."""
+    be fewer; RuntimeError where GPUs are too few, unless the script has chosen one and called
+    ``torch.ocl.init()``."""
     count = torch.ocl.device_count()
     if index >= count and not are_cpus():
+        if torch.ocl.is_initialized():
+            return torch.device("ocl", torch.ocl.current_device())
         raise RuntimeError(
             f"ocl: process {index} of this host has no device, as there are {count} ocl devices: "
             "start one process for each"
         )
     return torch.device("ocl", index % count)
+
+
+def check_launcher() -> None:
+    """RuntimeError where several processes were started, and none knows which of its host's it is:
+    each would train alone."""
+    for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        started = os.environ.get(name, "")
+        if started.isdecimal() and int(started) > 1:
+            raise RuntimeError(
+                f"ocl: {name} says {started} processes, and LOCAL_RANK does not say which one of "
+                "this host this is: start them by torchrun or accelerate launch, or set LOCAL_RANK"
+            )
 
 
 def _indices() -> range:

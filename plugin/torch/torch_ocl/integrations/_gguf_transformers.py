@@ -123,9 +123,10 @@ def quantizer_gguf(library: ModuleType, patch: Patch) -> None:
         def call(self: Any, device_map: Any) -> Any:
             device_map = old(self, device_map)
             chosen = _device.chosen()
-            if device_map is None and chosen is not None:
+            is_packed = not self.quantization_config.dequantize
+            if device_map is None and chosen is not None and is_packed:
                 device_map = {"": chosen}
-            self.on_ocl = _goes_to_ocl(device_map) and not self.quantization_config.dequantize
+            self.on_ocl = _goes_to_ocl(device_map) and is_packed
             return device_map
 
         return call

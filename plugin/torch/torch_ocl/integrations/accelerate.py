@@ -45,10 +45,12 @@ def default_device(old: property) -> property:
 def prepare_backend(old: Any) -> Any:
     def _prepare_backend(self: Any, cpu: bool = False, *args: Any, **kwargs: Any) -> Any:
         backend, kind = old(self, cpu, *args, **kwargs)
-        is_rank = int(os.environ.get("LOCAL_RANK", "-1")) >= 0
-        if is_rank and not cpu and kind.value == "NO" and _device.chosen() is not None:
-            return backend or "ocl", type(kind).MULTI_GPU  # of CUDA, and else of any accelerator
-        return backend, kind
+        if cpu or kind.value != "NO" or _device.chosen() is None:
+            return backend, kind
+        if not os.environ.get("LOCAL_RANK", "").isdecimal():
+            _device.check_launcher()
+            return backend, kind
+        return backend or "ocl", type(kind).MULTI_GPU  # of CUDA, and else of any accelerator
 
     return _prepare_backend
 
@@ -56,7 +58,8 @@ def prepare_backend(old: Any) -> Any:
 def set_device(old: Any) -> Any:
     def set_device(self: Any) -> None:
         is_ours = self.distributed_type.value == "MULTI_GPU" and _device.chosen() is not None
-        if self.device is None and is_ours:
+        # ACCELERATE_TORCH_DEVICE may have named it, without a number.
+        if is_ours and (self.device is None or self.device == torch.device("ocl")):
             self.device = _device.of_process(self.local_process_index)
             torch.ocl.set_device(self.device)
         old(self)

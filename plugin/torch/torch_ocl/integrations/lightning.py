@@ -142,6 +142,8 @@ def make_accelerator(base: Any) -> Any:
                 raise TypeError(f"devices must be {known}, but you gave {devices!r}")
             if not devices or not set(devices) <= set(range(count)):
                 raise ValueError(f"devices={devices}: there are {count} ocl devices")
+            if len(set(devices)) < len(devices):
+                raise ValueError(f"devices={devices}: a device stands there twice")
             return list(devices)
 
         @staticmethod
