@@ -69,6 +69,21 @@ class Process(unittest.TestCase):
         text = "ocl: OCLTENSOR_COMPILE=0: torch.compile runs graphs of ocl operator by operator"
         self.assertEqual(python(code, OCLTENSOR_COMPILE="0"), f"['{text}']\nFalse\n")
 
+    def test_two_devices_in_a_graph(self) -> None:
+        """Their kernels are ready at once, and share no launch. PoCL shows two devices."""
+        code = (
+            "import torch, torch_ocl\n"
+            "x = torch.arange(6.0).view(2, 3)\n"
+            "function = torch.compile(lambda x, y: (x * 2, y + 3, x.sum(0), y.sum(1)))\n"
+            "last = torch.ocl.device_count() - 1\n"
+            "results = function(x.to('ocl:0'), x.to(f'ocl:{last}'))\n"
+            "print([(r.device.index, r.tolist()) for r in results], last)\n"
+        )
+        text, _, last = python(code, POCL_DEVICES="pthread pthread").strip().rpartition(" ")
+        twice, plus = [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]], [[3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]
+        sums = [(0, [3.0, 5.0, 7.0]), (int(last), [3.0, 12.0])]
+        self.assertEqual(text, str([(0, twice), (int(last), plus), *sums]))
+
 
 def state() -> list[Any]:
     """All that a compilation for ocl changes while it runs."""
@@ -237,6 +252,20 @@ class Kernels(CompileCase):
                     self.close(compiled(*given), want, bound, bound)
                     of_product = launches(lambda: given[0] @ given[1])
                     self.assertEqual(launches(lambda: compiled(*given)), of_product + more)
+
+    def test_what_a_product_cannot_add(self) -> None:
+        """A product that is repeated, and a size."""
+        torch.manual_seed(3)
+        x, w = torch.randn(5, 48), torch.randn(48, 48) / 7
+        for function in (
+            lambda x, w: x[:1] @ w + x,
+            lambda x, w: (x @ w).view(5, 1, 48) + w[:45].view(5, 9, 48),
+            lambda x, w: x @ w + x.shape[0],
+        ):
+            torch._dynamo.reset()
+            want = function(x.double(), w.double()).float()
+            got = torch.compile(function, dynamic=True)(*to_ocl([x, w]))
+            self.close(got, want, 8 * torch.finfo(torch.float32).eps, 1e-5)
 
     def test_an_activation_and_its_gradient(self) -> None:
         def run(device, call):

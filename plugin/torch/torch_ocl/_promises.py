@@ -64,8 +64,8 @@ def _promise_fourier_transforms(promises: dict[Any, Callable]) -> None:
 
 def _promise_channels_last(promises: dict[Any, Callable], suggested: Callable) -> None:
     """Makes fake results channels_last where those on ocl are: those of convolutions where the
-    input or the weight is; those of pixel_shuffle and gradients of padding where the input is. By
-    default they are contiguous on devices that PyTorch does not know."""
+    input or the weight is; those of pixel_shuffle, padding (before 2.13) and its gradients where
+    the input is. By default they are contiguous on devices that PyTorch does not know."""
     aten = torch.ops.aten
 
     def format_of(*operands: Any) -> torch.memory_format | None:
@@ -105,6 +105,16 @@ def _promise_channels_last(promises: dict[Any, Callable], suggested: Callable) -
         with mode:
             return self.new_empty(sizes).to(memory_format=found)
 
+    def pad(mode: Any, _: Any, self: torch.Tensor, padding: Sequence[int]) -> Any:
+        found = format_of(self)
+        if found is None or self.dim() != 4 or len(padding) != 4:
+            return NotImplemented
+        n, c, h, w = self.shape
+        left, right, top, bottom = padding
+        with mode:
+            sizes = (n, c, h + top + bottom, w + left + right)
+            return self.new_empty(sizes).to(memory_format=found)
+
     def pad_backward(mode: Any, _: Any, grad: torch.Tensor, self: torch.Tensor, *rest: Any) -> Any:
         found = format_of(self)
         if found is None or self.dim() != 4:
@@ -118,3 +128,6 @@ def _promise_channels_last(promises: dict[Any, Callable], suggested: Callable) -
     promises.setdefault(aten.pixel_shuffle.default, pixel_shuffle)
     for operator in (aten.reflection_pad2d_backward, aten.replication_pad2d_backward):
         promises.setdefault(operator.default, pad_backward)
+    if torch.__version__ < (2, 13):
+        for operator in (aten.reflection_pad2d, aten.replication_pad2d):
+            promises.setdefault(operator.default, pad)

@@ -247,8 +247,8 @@ def rounds(scheduler: Any) -> list[list[Any]]:
         kernels = ForeachKernelSchedulerNode.combinable_nodes(ready)
         done = [node for node in ready if node not in kernels] or kernels
         if done is kernels:
-            own = [node for node in kernels if _is_of_ocl(node)]
-            lists += [own[i : i + MOST] for i in range(0, len(own), MOST)]
+            for own in _by_place(scheduler, kernels):
+                lists += [own[i : i + MOST] for i in range(0, len(own), MOST)]
         ready = [node for node in ready if node not in done]
         for node in done:
             for user in users.get(node, ()):
@@ -258,6 +258,11 @@ def rounds(scheduler: Any) -> list[list[Any]]:
     return lists
 
 
-def _is_of_ocl(node: Any) -> bool:
-    device = node.get_device()
-    return isinstance(device, torch.device) and device.type == "ocl"
+def _by_place(scheduler: Any, kernels: list[Any]) -> list[list[Any]]:
+    """Those of ocl, in a list for each device and stream."""
+    streams, lists = getattr(scheduler, "node_to_stream", {}), {}
+    for node in kernels:
+        device = node.get_device()
+        if isinstance(device, torch.device) and device.type == "ocl":
+            lists.setdefault((device, streams.get(node, 0)), []).append(node)
+    return list(lists.values())

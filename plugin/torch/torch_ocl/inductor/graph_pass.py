@@ -140,8 +140,11 @@ def _sum_of(node: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node] | None:
         product = _base(given)
         if product.target is not aten.mm.default or len(product.users) != 1 or given is other:
             continue
-        result, added = product.meta["val"], other.meta["val"]
-        fits = added.dtype == result.dtype and added.shape == node.meta["val"].shape
+        result, added, total = product.meta["val"], other.meta["val"], node.meta["val"]
+        if not isinstance(added, torch.Tensor):  # a size
+            continue
+        fits = added.dtype == result.dtype and added.shape == total.shape
+        fits = fits and given.meta["val"].shape == total.shape  # else the product is repeated
         is_ours = result.device.type == "ocl" == added.device.type and result.dtype in _FLOATS
         if fits and is_ours and added.is_contiguous() and _is_in_memory_before(other, product):
             return product, other

@@ -241,7 +241,7 @@ class Loops:
         if self.lanes == "r0_":
             self.body.writeline(f"{kind} r0_index;")
         place = "x_group" if self.is_member else "get_global_id(0)"
-        self.body.writeline(f"{kind} xindex = {place} * {chunk};")
+        self.body.writeline(f"{kind} xindex = (long){place} * {chunk};")
         self.body.writeline(f"const {kind} xend = min((long)({numel}), (long)xindex + {chunk});")
         if self.lanes == "x":
             is_whole = numel.isdigit() and int(numel) % WIDTH == 0

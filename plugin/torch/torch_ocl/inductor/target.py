@@ -44,8 +44,8 @@ def _target(index: int, style: str, float64: str) -> Target:
     )
 
 
-_SMALL_KERNEL = 60
-"""Tensors in the 1,024 bytes of parameters that every driver takes, with some numbers."""
+_SMALL_KERNEL = 48
+"""Tensors of 16 bytes in the 1,024 of parameters that every driver takes, with 30 numbers."""
 _LARGE_KERNEL = 250
 """In the 4,352 bytes that NVIDIA takes. CPU drivers have no limit, though they name one."""
 
