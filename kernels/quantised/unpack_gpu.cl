@@ -22,8 +22,10 @@ INLINE void store_step(__global STYPE(TYPE) *unit, int step, float4 first, float
 #if HALVES && !ALTERNATING  // four elements of each half of the unit
   vstore4(first, 0, lane);
   vstore4(second, 1, lane);
-  STOREV(TYPE, unit, 4 * step, lane);
-  STOREV(TYPE, unit, UNIT / 2 + 4 * step, lane + 4);
+  UNROLL for (int i = 0; i < 4; i += VEC) {
+    STOREV(TYPE, unit, 4 * step + i, lane + i);
+    STOREV(TYPE, unit, UNIT / 2 + 4 * step + i, lane + 4 + i);
+  }
 #else
 #if ALTERNATING
   vstore8((float8)(first.x, second.x, first.y, second.y, first.z, second.z, first.w, second.w), 0, lane);

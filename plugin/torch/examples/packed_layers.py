@@ -25,6 +25,7 @@ class PackedLinear(torch.nn.Module):
         else:
             groups = weight.view(self.n, -1, GROUP)
             least, most = groups.aminmax(dim=2)
+            least, most = least.clamp(max=0), most.clamp(min=0)  # 0 is one of the 16 steps
             scale = ((most - least) / 15).clamp(min=6e-8).half()  # as it is kept
             zero = (-least / scale).half()
             q = (groups / scale[..., None] + zero[..., None]).round().clamp(0, 15)

@@ -133,6 +133,10 @@ class ScaledProducts(InGpuStyle, unittest.TestCase):
         out = torch.empty(0, dtype=torch.bfloat16, device="ocl")
         torch._scaled_mm(*there, out_dtype=torch.bfloat16, out=out)
         self.near(out, a.double() * 0.25, b.double() * 0.25)
+        torch._scaled_mm(*there, out=out)  # rounded to the result's type, not to float8 before
+        self.near(out, a.double() * 0.25, b.double() * 0.25)
+        with self.assertRaisesRegex(RuntimeError, "out_dtype must match output matrix type"):
+            torch._scaled_mm(*there, out_dtype=torch.float32, out=out)
 
     @of_operators
     def test_newer_form(self) -> None:
@@ -162,7 +166,7 @@ class ScaledProducts(InGpuStyle, unittest.TestCase):
 
     @of_operators
     def test_wrong(self) -> None:
-        """As on the CPU."""
+        """As on the CPU, in the words of 2.13: before, it took other scales and types."""
         a, b = torch.ones(4, 32).to(E4M3), torch.ones(16, 32).to(E4M3).t()
         one, rows = torch.tensor(1.0), torch.ones(4, 1)
         for args, options in (
@@ -174,11 +178,13 @@ class ScaledProducts(InGpuStyle, unittest.TestCase):
             ((a, b, one, one), {"bias": torch.zeros(15), "out_dtype": torch.float32}),
         ):
             with self.subTest([tuple(t.shape) for t in args]):
-                with self.assertRaises((RuntimeError, ValueError)) as wanted:
-                    torch._scaled_mm(*args, **options)
                 moved = {n: o.to("ocl") if n == "bias" else o for n, o in options.items()}
-                with self.assertRaises(type(wanted.exception)) as found:
+                with self.assertRaises((RuntimeError, ValueError)) as found:
                     torch._scaled_mm(*(t.to("ocl") for t in args), **moved)
+                if torch.__version__ < (2, 13):
+                    continue
+                with self.assertRaises(type(found.exception)) as wanted:
+                    torch._scaled_mm(*args, **options)
                 first = str(wanted.exception).splitlines()[0]
                 self.assertEqual(str(found.exception).splitlines()[0], first)
         with self.assertRaisesRegex(NotImplementedError, "results of Double"):

@@ -144,13 +144,36 @@ Tensor scaled_mm_v2(const Tensor& self, const Tensor& mat2, at::TensorList scale
   return scaled_mm(self, mat2, left, right, bias, {}, out_dtype, use_fast_accum);
 }
 
+// Results have the type of `out`, which is rounded to once.
+void take_type(MaybeType& type, const Tensor& out) {
+  TORCH_CHECK(!type || *type == out.scalar_type(), "out_dtype must match output matrix type");
+  type = out.scalar_type();
+}
+Tensor& scaled_mm_out(const Tensor& self, const Tensor& mat2, const Tensor& scale_a,
+                      const Tensor& scale_b, const MaybeTensor& bias,
+                      const MaybeTensor& scale_result, MaybeType out_dtype, bool use_fast_accum,
+                      Tensor& out) {
+  take_type(out_dtype, out);
+  return deliver(
+      out, scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum));
+}
+Tensor& scaled_mm_v2_out(const Tensor& self, const Tensor& mat2, at::TensorList scale_a,
+                         at::IntArrayRef recipe_a, at::IntArrayRef swizzle_a,
+                         at::TensorList scale_b, at::IntArrayRef recipe_b,
+                         at::IntArrayRef swizzle_b, const MaybeTensor& bias, MaybeType out_dtype,
+                         at::IntArrayRef contraction_dim, bool use_fast_accum, Tensor& out) {
+  take_type(out_dtype, out);
+  return deliver(out, scaled_mm_v2(self, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b,
+                                   swizzle_b, bias, out_dtype, contraction_dim, use_fast_accum));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_scaled_mm", TORCH_FN(scaled_mm));
-  register_out<scaled_mm>(m, "_scaled_mm.out");
+  m.impl("_scaled_mm.out", TORCH_FN(scaled_mm_out));
   m.impl("_scaled_mm_v2", TORCH_FN(scaled_mm_v2));
-  register_out<scaled_mm_v2>(m, "_scaled_mm_v2.out");
+  m.impl("_scaled_mm_v2.out", TORCH_FN(scaled_mm_v2_out));
 }
 
 }  // namespace torch_ocl
