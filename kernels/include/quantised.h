@@ -193,9 +193,13 @@ INLINE void unit_values(const Weight w, long n, long k, float16 *v) {
   Packed a;
   unit_numbers(w, n, k, &a, v);
   UNROLL for (int i = 0; i < VECTORS; ++i) {
-    v[i] *= (float16)(a.scale[i / SPAN_VECTORS]);
-#if OFFSETS
-    v[i] += (float16)(a.offset[i / SPAN_VECTORS]);
+    const int span = i / SPAN_VECTORS;
+#if OFFSETS && !CPU_STYLE  // the bits of quantised_steps.h
+    v[i] = fma(v[i], (float16)(a.scale[span]), (float16)(a.offset[span]));
+#elif OFFSETS
+    v[i] = v[i] * (float16)(a.scale[span]) + (float16)(a.offset[span]);
+#else
+    v[i] *= (float16)(a.scale[span]);
 #endif
   }
 }
