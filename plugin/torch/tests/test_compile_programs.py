@@ -19,7 +19,7 @@ from compile_case import CompileCase
 from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
 from random_programs import Program
 
-PROGRAMS = 300 if THOROUGH else 200
+PROGRAMS = 300 if THOROUGH else 150
 
 
 def difference(program: Program) -> str | None:
