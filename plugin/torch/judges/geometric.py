@@ -212,7 +212,6 @@ SUITE = suite.Suite(
     describe=__doc__ or "",
     parts=parts,
     root=lambda options: options.checkout,
-    command=lambda options: ["-W", "ignore"],
     environment=lambda device, options: {"PYTHONDONTWRITEBYTECODE": "1"},
     explained=EXPLAINED,
     prefix="test/",

@@ -198,8 +198,6 @@ SUITE = suite.Suite(
     harness=__file__,
     describe=__doc__ or "",
     parts=parts,
-    root=lambda options: pathlib.Path(options.scratch),
-    command=lambda options: ["-W", "ignore"],
     environment=lambda device, options: {
         # The CPU's compiler makes its precompiled headers once, not for each test.
         "INDUCTOR_TEST_DISABLE_FRESH_CACHE": "1" if device == "cpu" else "0",

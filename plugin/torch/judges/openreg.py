@@ -57,8 +57,6 @@ SUITE = suite.Suite(
     harness=__file__,
     describe=__doc__ or "",
     parts=parts,
-    root=lambda options: pathlib.Path(options.scratch),
-    command=lambda options: ["-W", "ignore"],
     environment=lambda device, options: {
         "POCL_DEVICES": os.environ.get("POCL_DEVICES", "pthread pthread")
     },

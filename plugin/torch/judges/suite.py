@@ -36,13 +36,17 @@ class Suite:
     harness: str  # the file that is run again, with --work, for each part
     describe: str
     parts: Callable[[argparse.Namespace], list[pathlib.Path]]
-    root: Callable[[argparse.Namespace], pathlib.Path]  # names of tests begin there
-    command: Callable[[argparse.Namespace], list[str]]  # of pytest, beside the file
     environment: Callable[[str, argparse.Namespace], dict[str, str]]
     # {pattern of a test's name: the reason why its failure on ocl alone is no defect of ocl's}
     explained: dict[str, str]
     # the same by a pattern of the error, for what shows in many tests
     errors: dict[str, str] = dataclasses.field(default_factory=dict)
+    # names of tests begin there
+    root: Callable[[argparse.Namespace], pathlib.Path] = lambda options: pathlib.Path(
+        options.scratch
+    )
+    # of pytest, beside the file
+    command: Callable[[argparse.Namespace], list[str]] = lambda options: ["-W", "ignore"]
     prefix: str = ""  # of a test's name, left out in tables
     prepare: Callable[[str], list[Any]] = lambda device: []  # in the child; plugins of pytest
 

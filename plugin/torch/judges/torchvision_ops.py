@@ -46,7 +46,6 @@ SUITE = suite.Suite(
     describe=__doc__ or "",
     parts=lambda options: [options.checkout / "test/test_ops.py"],
     root=lambda options: options.checkout,
-    command=lambda options: ["-W", "ignore"],
     environment=lambda device, options: {"PYTHONDONTWRITEBYTECODE": "1"},
     explained=EXPLAINED,
     prefix="test/test_ops.py::",

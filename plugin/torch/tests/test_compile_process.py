@@ -77,6 +77,7 @@ class Process(unittest.TestCase):
             "function = torch.compile(lambda x, y: (x * 2, y + 3, x.sum(0), y.sum(1)))\n"
             "last = torch.ocl.device_count() - 1\n"
             "results = function(x.to('ocl:0'), x.to(f'ocl:{last}'))\n"
+            "assert torch.ocl.compile_report()[-1].eager is None\n"
             "print([(r.device.index, r.tolist()) for r in results], last)\n"
         )
         text, _, last = python(code, POCL_DEVICES="pthread pthread").strip().rpartition(" ")
