@@ -21,6 +21,12 @@ INLINE uint permute_bytes(uint a, uint b, uint which) {
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
   return r;
 }
+// (a & b) | c, of which compilers make two instructions where b and c are constants.
+INLINE uint and_or(uint a, uint b, uint c) {
+  uint r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+}
 // Four matrices of 8 x 8 elements of 16 bits from local memory: the lanes say where their rows are, 8 lanes a
 // matrix. A lane receives what it has of sums of products; with `turn` ".trans", of the matrices transposed.
 #define LDMATRIX(v, turn, at)                                                             \

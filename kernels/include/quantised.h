@@ -5,9 +5,12 @@
 // Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, LOADS, SPAN, ALTERNATING,
 // OFFSETS, CODED, FLAT, GIVEN_CODES; from the weight at hand: SCALE_TYPE, ZERO_TYPE, ALIGNED (loads of the
 // bytes lie at its multiples), WHOLE (rows, or a flat layout, are of whole units), BYTE_ZEROS (zeros are
-// whole numbers of 8 bits). CPU_STYLE
+// whole numbers of 8 bits). CPU_STYLE; PAIRS (weight_pairs.h), for GPUs with matrix units.
 #ifndef OCLTENSOR_QUANTISED_H
 #define OCLTENSOR_QUANTISED_H
+#ifndef PAIRS
+#define PAIRS 0
+#endif
 #include "float8.h"
 #include "quantised_params.h"
 
@@ -31,7 +34,11 @@ typedef float16 Numbers;
 #else
 #define RUN 4
 typedef uint Words;
+#if PAIRS
+typedef uint2 Numbers;
+#else
 typedef float4 Numbers;
+#endif
 #endif
 #define RUNS (UNIT / RUN)
 
@@ -148,7 +155,7 @@ INLINE Numbers codes(const Weight w, Words words, int at) {
   return select(v[0], v[1], bits << 28);
 }
 #else
-INLINE Numbers codes(const Weight w, Words words, int at) {
+INLINE float4 code_floats(const Weight w, Words words, int at) {
   const uchar4 place = as_uchar4((at == 0 ? words << 2 : words >> (at - 2)) & 0x3c3c3c3cu);
   __local const char *table = (__local const char *)w.codes;
 #define CODE(place) (*(__local const float *)(table + (place)))
@@ -167,16 +174,17 @@ INLINE Numbers codes(const Weight w, Words words, int at) {
 #define SHARE_CODES(w)
 #endif
 
-// Where element i of the unit's vectors v is: v[i / 16]'s lane i % 16 is the unit's element PLACE(i).
+// Where element i of the unit's vectors v is: v[i / 16]'s lane i % 16 is the unit's element UNIT_PLACE(i).
 #if ALTERNATING
-#define PLACE(i) ((i) / 32 * 32 + (i) % 16 * 2 + (i) / 16 % 2)
+#define UNIT_PLACE(i) ((i) / 32 * 32 + (i) % 16 * 2 + (i) / 16 % 2)
 #else
-#define PLACE(i) (i)
+#define UNIT_PLACE(i) (i)
 #endif
 #include "weight_formats.h"
 #define LOAD_PACKED(w, n, k, to) CAT(load_, FORMAT)(w, n, k, to)
 #define NUMBERS(w, a, i) CAT(numbers_, FORMAT)(w, a, i)
 
+#if !PAIRS
 // The numbers of a unit that begins at element k of row n, without its scales.
 INLINE void unit_numbers(const Weight w, long n, long k, Packed *a, float16 *v) {
   LOAD_PACKED(w, n, k, a);
@@ -203,4 +211,5 @@ INLINE void unit_values(const Weight w, long n, long k, float16 *v) {
 #endif
   }
 }
+#endif
 #endif

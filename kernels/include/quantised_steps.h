@@ -33,11 +33,16 @@ INLINE void turn(Packed *a) {
 INLINE void turn(Packed *a) {}
 #endif
 
-INLINE float4 value4(float4 numbers, const Packed *a, int span) {
-#if OFFSETS
-  return fma(numbers, (float4)(a->scale[span]), (float4)(a->offset[span]));
+INLINE float4 value4(Numbers numbers, const Packed *a, int span) {
+#if PAIRS
+  const float4 v = floats_of(numbers) - bias_of(a);
 #else
-  return numbers * (float4)(a->scale[span]);
+  const float4 v = numbers;
+#endif
+#if OFFSETS
+  return fma(v, (float4)(a->scale[span]), (float4)(a->offset[span]));
+#else
+  return v * (float4)(a->scale[span]);
 #endif
 }
 #endif

@@ -29,7 +29,7 @@ INLINE void load_unit(__global const STYPE(TYPE) *x, long k, int count, float16 
 INLINE void cut_unit(float16 *v, int count) {
   float lane[UNIT];
   UNROLL for (int i = 0; i < VECTORS; ++i) vstore16(v[i], i, lane);
-  EACH_ELEMENT for (int i = 0; i < UNIT; ++i) lane[i] = PLACE(i) < count ? lane[i] : 0;
+  EACH_ELEMENT for (int i = 0; i < UNIT; ++i) lane[i] = UNIT_PLACE(i) < count ? lane[i] : 0;
   UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = vload16(i, lane);
 }
 

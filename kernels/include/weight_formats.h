@@ -29,9 +29,18 @@ INLINE Numbers signed_bytes(Words w) { return convert_float16(as_char16(w)); }
 INLINE Numbers bytes_less(Words w, int minus) {
   return convert_float16(as_char16(as_uchar16(w) - (uchar16)(minus)));
 }
+INLINE Numbers signed_bytes_less(Words w, float minus) { return signed_bytes(w) - (Numbers)(minus); }
+INLINE Numbers nibbles(Words w, int at) { return convert_float16(as_uchar16(w >> at & 0x0f0f0f0fu)); }
 INLINE Numbers nibbles_less_8(Words w, int at) { return bytes_less(w >> at & 0x0f0f0f0fu, 8); }
-INLINE Numbers nibbles_less(Words w, int at, float minus) {
-  return convert_float16(as_uchar16(w >> at & 0x0f0f0f0fu)) - (float16)(minus);
+INLINE Numbers nibbles_less(Words w, int at, float minus) { return nibbles(w, at) - (Numbers)(minus); }
+// The exponent and the digits of a number of 8 bits stand at the right place of a float; all ones are NaN.
+INLINE Numbers e4m3_values(Words words) {
+  const uint16 bits = convert_uint16(as_uchar16(words)), magnitude = bits & 0x7f;
+  const float16 normal = as_float16((magnitude << 20) + (120u << 23));
+  const float16 tiny = as_float16((magnitude << 20) + (121u << 23)) - 0x1p-6f;
+  float16 v = select(normal, tiny, as_int16(magnitude - 8u));
+  v = select(v, (float16)(NAN), as_int16(0x7eu - magnitude));
+  return as_float16(as_uint16(v) | (bits & 0x80u) << 24);
 }
 #else
 // Bits `at` and so on of a word are the last digits of a float whose digits begin with 2^(23 - at): what is
@@ -40,21 +49,42 @@ INLINE float field(uint w, uint mask, int at, uint flipped, float minus) {
   const uint exponent = (uint)(150 - at) << 23;
   return as_float((w & mask << at) ^ (exponent | flipped << at)) - (as_float(exponent) + minus);
 }
-INLINE Numbers fields(uint w, uint mask, int at, uint flipped, float minus) {
+INLINE float4 fields(uint w, uint mask, int at, uint flipped, float minus) {
   const uint upper = w >> 16;
   return (float4)(field(w, mask, at, flipped, minus), field(w, mask, at + 8, flipped, minus),
                   field(upper, mask, at, flipped, minus), field(upper, mask, at + 8, flipped, minus));
 }
+// The exponent and the digits of a number of 8 bits stand at the right place of a half, whose exponents are
+// 2^8 smaller; all ones are NaN.
+INLINE float2 e4m3_pair(uint bytes) {  // bits 0 to 7 and 16 to 23
+  const uint magnitude = bytes & 0x007f007fu, nan = magnitude + 0x00010001u & 0x00800080u;
+  const uint halves = (magnitude | nan) << 7 | (bytes & 0x00800080u) << 8;
+  return vload_half2(0, (const half *)&halves) * 0x1p8f;
+}
+INLINE float4 e4m3_floats(Words words) {
+  const float2 even = e4m3_pair(words), odd = e4m3_pair(words >> 8);
+  return (float4)(even.x, odd.x, even.y, odd.y);
+}
+#if PAIRS
+#include "weight_pairs.h"
+#else
 INLINE Numbers signed_bytes(Words w) { return fields(w, 0xff, 0, 0x80, 128); }
+INLINE Numbers signed_bytes_less(Words w, float minus) { return signed_bytes(w) - minus; }
 INLINE Numbers bytes_less(Words w, int minus) { return fields(w, 0xff, 0, 0, minus); }
+INLINE Numbers nibbles(Words w, int at) { return fields(w, 0x0f, at, 0, 0); }
 INLINE Numbers nibbles_less_8(Words w, int at) { return fields(w, 0x0f, at, 0, 8); }
 INLINE Numbers nibbles_less(Words w, int at, float minus) {
 #if BYTE_ZEROS
   return fields(w, 0x0f, at, 0, minus);
 #else
-  return fields(w, 0x0f, at, 0, 0) - minus;
+  return nibbles(w, at) - minus;
 #endif
 }
+INLINE Numbers e4m3_values(Words words) { return e4m3_floats(words); }
+#if CODED
+INLINE Numbers codes(const Weight w, Words words, int at) { return code_floats(w, words, at); }
+#endif
+#endif
 #endif
 
 LOADS_UNIT(int8) {
@@ -67,30 +97,8 @@ LOADS_UNIT(int8_zeros) {
   load_int8(w, n, k, to);
   to->zero = zero_at(w, n, k);
 }
-NUMBERS_OF(int8_zeros) { return signed_bytes(WORDS(a, VECTOR_OF(i), i)) - (Numbers)(a->zero); }
+NUMBERS_OF(int8_zeros) { return signed_bytes_less(WORDS(a, VECTOR_OF(i), i), a->zero); }
 
-// The exponent and the digits of a number of 8 bits stand at the right place of a half, whose exponents are
-// 2^8 smaller; all ones are NaN.
-#if CPU_STYLE
-INLINE Numbers e4m3_values(Words words) {
-  const uint16 bits = convert_uint16(as_uchar16(words)), magnitude = bits & 0x7f;
-  const float16 normal = as_float16((magnitude << 20) + (120u << 23));
-  const float16 tiny = as_float16((magnitude << 20) + (121u << 23)) - 0x1p-6f;
-  float16 v = select(normal, tiny, as_int16(magnitude - 8u));
-  v = select(v, (float16)(NAN), as_int16(0x7eu - magnitude));
-  return as_float16(as_uint16(v) | (bits & 0x80u) << 24);
-}
-#else
-INLINE float2 e4m3_pair(uint bytes) {  // bits 0 to 7 and 16 to 23
-  const uint magnitude = bytes & 0x007f007fu, nan = magnitude + 0x00010001u & 0x00800080u;
-  const uint halves = (magnitude | nan) << 7 | (bytes & 0x00800080u) << 8;
-  return vload_half2(0, (const half *)&halves) * 0x1p8f;
-}
-INLINE Numbers e4m3_values(Words words) {
-  const float2 even = e4m3_pair(words), odd = e4m3_pair(words >> 8);
-  return (float4)(even.x, odd.x, even.y, odd.y);
-}
-#endif
 LOADS_UNIT(e4m3) { load_int8(w, n, k, to); }
 NUMBERS_OF(e4m3) { return e4m3_values(WORDS(a, VECTOR_OF(i), i)); }
 
@@ -162,7 +170,7 @@ LOADS_UNIT(q4_k) {
   to->offset[0] = least * (m & 0xff);
   to->offset[1] = least * (m >> 8);
 }
-NUMBERS_OF(q4_k) { return nibbles_less(WORDS(a, VECTOR_OF(i) % 2, i), VECTOR_OF(i) / 2 * 4, 0); }
+NUMBERS_OF(q4_k) { return nibbles(WORDS(a, VECTOR_OF(i) % 2, i), VECTOR_OF(i) / 2 * 4); }
 #endif
 
 // Of 128 elements: 64 bytes of low nibbles, 32 with two upper bits of four elements each, 8 scales.

@@ -24,7 +24,7 @@ INLINE void store_unit(__global STYPE(TYPE) *out, const float16 *v, int from, in
     float lane[UNIT];
     UNROLL for (int i = 0; i < VECTORS; ++i) vstore16(v[i], i, lane);
     EACH_ELEMENT for (int i = 0; i < UNIT; ++i)
-      if (PLACE(i) >= from && PLACE(i) < to) STORE(TYPE, out, PLACE(i), TO(TYPE, lane[i]));
+      if (UNIT_PLACE(i) >= from && UNIT_PLACE(i) < to) STORE(TYPE, out, UNIT_PLACE(i), TO(TYPE, lane[i]));
     return;
   }
 #if ALTERNATING

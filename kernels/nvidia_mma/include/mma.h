@@ -51,6 +51,29 @@ INLINE uint4 load_whole_chunk(__global const char *from, bool exists) {
   return exists ? *(__global const uint4 *)from : (uint4)(0);
 }
 
+// 16 bytes, or 8, that exist or are zeros. What compilers know of a load they may divide again.
+#if EMULATED
+INLINE uint4 load_four(__global const void *from, bool exists) {
+  return exists ? *(__global const uint4 *)from : (uint4)(0);
+}
+INLINE uint2 load_two(__global const void *from, bool exists) {
+  return exists ? *(__global const uint2 *)from : (uint2)(0);
+}
+#else
+INLINE uint4 load_four(__global const void *from, bool exists) {
+  uint4 v = (uint4)(0);
+  asm("{.reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
+      : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(from), "r"((int)exists));
+  return v;
+}
+INLINE uint2 load_two(__global const void *from, bool exists) {
+  uint2 v = (uint2)(0);
+  asm("{.reg .pred p; setp.ne.s32 p, %3, 0; @p ld.global.nc.v2.u32 {%0, %1}, [%2];}"
+      : "+r"(v.x), "+r"(v.y) : "l"(from), "r"((int)exists));
+  return v;
+}
+#endif
+
 // Places are bytes of local memory, counted from PLACE(tiles).
 #if EMULATED
 
@@ -110,14 +133,14 @@ INLINE float element_of(uint word, int k) {
 #define PER_WORD 2
 #endif
 
-// d[i] += the i-th left fragment times a right one, for all FRAGMENTS_M. The lanes of a warp see each other's
-// words behind the RING_BYTES of `tiles`.
-INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1) {
+// d[i] += the i-th left fragment times a right one, for the first `count` (at most FRAGMENTS_M). The lanes of
+// a warp see each other's words behind the RING_BYTES of `tiles`.
+INLINE void multiply_some(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1, int count) {
   __local uint *words = (__local uint *)(tiles + RING_BYTES);
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   __local uint *mine = words + item * EXCHANGE_WORDS;
   __local const uint *warp = words + (item - lane) * EXCHANGE_WORDS;
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
+  for (int i = 0; i < count; ++i) {
     mine[4 * i] = a[i].x;
     mine[4 * i + 1] = a[i].y;
     mine[4 * i + 2] = a[i].z;
@@ -126,7 +149,7 @@ INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, u
   mine[4 * FRAGMENTS_M] = b0;
   mine[4 * FRAGMENTS_M + 1] = b1;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
+  for (int i = 0; i < count; ++i) {
     sum_t sums[4] = {d[i].x, d[i].y, d[i].z, d[i].w};
     for (int e = 0; e < 4; ++e)
       for (int k = 0; k < STEP_BYTES / ELEMENT_BYTES; ++k) {
@@ -150,6 +173,16 @@ INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
   barrier(CLK_LOCAL_MEM_FENCE);
   return r;
 }
+// The value of a lane of this one's warp; all items must call it.
+INLINE uint from_lane(__local uchar *tiles, uint v, uint lane) {
+  __local uint *words = (__local uint *)(tiles + RING_BYTES);
+  const uint item = get_local_id(0);
+  words[item] = v;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const uint r = words[(item & ~31u) | lane];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return r;
+}
 #define HIDE(x)
 INLINE uint permute_bytes(uint a, uint b, uint which) {
   const ulong bytes = (ulong)b << 32 | a;
@@ -160,6 +193,7 @@ INLINE uint permute_bytes(uint a, uint b, uint which) {
   }
   return r;
 }
+INLINE uint and_or(uint a, uint b, uint c) { return (a & b) | c; }
 INLINE float fast_exp2(float x) { return exp2(x); }
 INLINE float larger(float a, float b) { return fmax(a, b); }
 
@@ -244,13 +278,18 @@ INLINE float4 fragment_product(float4 d, uint4 a, uint b0, uint b1) {
   return d;
 }
 #endif
-INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1) {
-  UNROLL for (int i = 0; i < FRAGMENTS_M; ++i) d[i] = fragment_product(d[i], a[i], b0, b1);
+INLINE void multiply_some(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1, int count) {
+  UNROLL for (int i = 0; i < count; ++i) d[i] = fragment_product(d[i], a[i], b0, b1);
 }
 
 INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
   uint r;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(r) : "r"(v), "r"(across));
+  return r;
+}
+INLINE uint from_lane(__local uchar *tiles, uint v, uint lane) {
+  uint r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(r) : "r"(v), "r"(lane));
   return r;
 }
 // Makes an integer variable a new one to the compiler: what is computed from it is not computed once before a
@@ -271,6 +310,11 @@ INLINE uint tf32_of(uint x) {
 #endif
 
 #endif  // EMULATED
+
+// d[i] += the i-th left fragment times a right one, for all FRAGMENTS_M.
+INLINE void multiply(__local uchar *tiles, sum4_t *d, const uint4 *a, uint b0, uint b1) {
+  multiply_some(tiles, d, a, b0, b1, FRAGMENTS_M);
+}
 
 // Two adjacent results of a 16-bit type as a word.
 INLINE uint pair_from(float low, float high) {
@@ -296,6 +340,23 @@ INLINE uint pair_from(float low, float high) {
   return r;
 #endif
 }
+
+#if KIND == KIND_f16 || KIND == KIND_bf16
+// The sums of two pairs of 16-bit numbers, each rounded.
+INLINE uint add_to_pairs(uint a, uint b) {
+#if EMULATED
+  return pair_from(element_of(a, 0) + element_of(b, 0), element_of(a, 1) + element_of(b, 1));
+#else
+  uint r;
+#if KIND == KIND_bf16
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(0x3f803f80u), "r"(b));
+#else
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#endif
+  return r;
+#endif
+}
+#endif
 
 #define EXCHANGE(tiles, v, across) from_neighbour(tiles, v, across)
 #endif

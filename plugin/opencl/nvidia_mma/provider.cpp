@@ -7,16 +7,23 @@
 #include "conv/weight.h"
 #include "matmul/product.h"
 #include "nvidia/resident_groups.h"
+#include "quantised/rows.h"
 
 namespace ocltensor::opencl {
 namespace {
 
 bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
 
-constexpr const Algorithm* kAlgorithms[] = {
-    &nvidia_mma::kProduct,        &nvidia_mma::kTf32x3Product,    &nvidia_mma::kInt8Product,
-    &nvidia_mma::kGroupedProduct, &nvidia_mma::kGroupedTf32x3,    &nvidia_mma::kConvolution,
-    &nvidia_mma::kWeight,         &nvidia_mma::kAttentionForward, &nvidia_mma::kAttentionBackward};
+constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct,
+                                            &nvidia_mma::kTf32x3Product,
+                                            &nvidia_mma::kInt8Product,
+                                            &nvidia_mma::kGroupedProduct,
+                                            &nvidia_mma::kGroupedTf32x3,
+                                            &nvidia_mma::kConvolution,
+                                            &nvidia_mma::kWeight,
+                                            &nvidia_mma::kAttentionForward,
+                                            &nvidia_mma::kAttentionBackward,
+                                            &nvidia_mma::kQuantisedRowsProduct};
 
 }  // namespace
 
