@@ -36,7 +36,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
   __global const T *o = AT_CONST(COMPUTE, out_base, out_offset) + row * width;
   T sum = 0;
   for (int i = lane; row < rows && i < width; i += LANES) sum += g[i] * o[i];
-  sum = meet_add(shared, sum, id, lane, LANES, 1);
+  sum = sum_of_lanes(shared, sum, id, lane, LANES, 1);
   if (row < rows && lane == 0) AT(COMPUTE, deltas_base, deltas_offset)[row] = sum;
 }
 #endif

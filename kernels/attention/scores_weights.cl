@@ -100,14 +100,14 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     top = v > top ? v : top;
   }
 #endif
-  top = meet_max(shared, top, id, lane, LANES, 1);
+  top = max_of_lanes(shared, top, id, lane, LANES, 1);
   const T shift = top == -INFINITY ? 0 : top;  // a NaN in the row makes the sum NaN anyway
 #if HELD
   UNROLL for (int k = 0; k < HELD; ++k) sum += held[k] = exp(held[k] - shift);
 #else
   for (int j = lane; j < n; j += LANES) sum += s[j] = exp(s[j] - shift);
 #endif
-  sum = meet_add(shared, sum, id, lane, LANES, 1);
+  sum = sum_of_lanes(shared, sum, id, lane, LANES, 1);
   const T scale = sum == 0 ? 0 : 1 / sum;
 #if SUMS
   if (active && lane == 0)

@@ -10,7 +10,7 @@
 #else
 #define TAPS 1
 #endif
-#define MEETING (TAPS < 8 ? TAPS : 8)  // taps combined at once
+#define COMBINED_AT_ONCE (TAPS < 8 ? TAPS : 8)  // taps combined at once
 
 typedef struct {
   int small, big;  // channels, counted through all groups
@@ -72,7 +72,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
                                ulong big_offset, __global const void *small_base, ulong small_offset,
                                const uint strips, const ConvParams p) {
-  __local acc_t shared[MEETING][ITEMS];
+  __local acc_t shared[COMBINED_AT_ONCE][ITEMS];
   const uint id = get_local_id(0), index = get_group_id(0), piece = get_group_id(1), z = get_group_id(2);
   const Pair pair = pair_of(index, p);
   __global const T *big = AT_CONST(TYPE, big_base, big_offset) + pair.big * p.big_strides[1];
@@ -88,16 +88,16 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
     at.y = (block - n * blocks) * ROWS;
     add_strip(sum, big + n * p.big_strides[0], small + n * p.small_strides[0], at, z, p);
   }
-  UNROLL for (int first = 0; first < TAPS; first += MEETING) {
-    UNROLL for (int i = 0; i < MEETING; ++i) if (first + i < TAPS) shared[i][id] = sum[first + i];
+  UNROLL for (int first = 0; first < TAPS; first += COMBINED_AT_ONCE) {
+    UNROLL for (int i = 0; i < COMBINED_AT_ONCE; ++i) if (first + i < TAPS) shared[i][id] = sum[first + i];
     for (uint far = ITEMS / 2; far > 0; far /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
       if (id < far)
-        UNROLL for (int i = 0; i < MEETING; ++i)
+        UNROLL for (int i = 0; i < COMBINED_AT_ONCE; ++i)
           if (first + i < TAPS) shared[i][id] += shared[i][id + far];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (id < MEETING && first + id < TAPS) {
+    if (id < COMBINED_AT_ONCE && first + id < TAPS) {
       const uint tap = z + first + id;
 #if PARTIAL
       const uint taps = (uint)(p.window[1] * p.window[2]);

@@ -23,22 +23,22 @@ INLINE long place_in(const FlashTensor t, long batch, long head, long row) {
 INLINE long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 // Combines the lanes of 8 vectors, all at once: lane i of the result is the combination of r[i]'s lanes.
-#define MEET_8(name, MEET)                                                                              \
+#define COMBINE_8(name, COMBINE)                                                                        \
   INLINE float8 name(const float16 *r) {                                                                \
     float16 a[4], b[2];                                                                                 \
     UNROLL for (int i = 0; i < 4; ++i)                                                                  \
-      a[i] = MEET(HALVES_LOW(float16, r[2 * i], r[2 * i + 1]),                                          \
+      a[i] = COMBINE(HALVES_LOW(float16, r[2 * i], r[2 * i + 1]),                                       \
                   HALVES_HIGH(float16, r[2 * i], r[2 * i + 1]));                                        \
     UNROLL for (int i = 0; i < 2; ++i)                                                                  \
-      b[i] = MEET(QUARTERS_LOW(float16, a[2 * i], a[2 * i + 1]),                                        \
+      b[i] = COMBINE(QUARTERS_LOW(float16, a[2 * i], a[2 * i + 1]),                                     \
                   QUARTERS_HIGH(float16, a[2 * i], a[2 * i + 1]));                                      \
-    const float16 c = MEET(PAIRS_LOW(float16, b[0], b[1]), PAIRS_HIGH(float16, b[0], b[1]));            \
-    return MEET(c.even, c.odd);                                                                         \
+    const float16 c = COMBINE(PAIRS_LOW(float16, b[0], b[1]), PAIRS_HIGH(float16, b[0], b[1]));         \
+    return COMBINE(c.even, c.odd);                                                                      \
   }
 #define LARGER(x, y) (((x) > (y)) ? (x) : (y))
 #define SUM(x, y) ((x) + (y))
-MEET_8(largest_of_8, LARGER)
-MEET_8(sums_of_8, SUM)
+COMBINE_8(largest_of_8, LARGER)
+COMBINE_8(sums_of_8, SUM)
 
 // scores[i][0 .. keys) = scale * rows[i] . columns of panels [keys / 32][depth][32]; `pitch` floats from
 // score row to row.

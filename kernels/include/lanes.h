@@ -4,7 +4,7 @@
 #define OCLTENSOR_LANES_H
 // name(shared, v, id, lane, lanes, step): the combination of v over the lanes, in all of them. Every item of
 // the group must call it.
-#define MEET(name, expression)                                                           \
+#define COMBINE_LANES(name, expression)                                                  \
   INLINE T name(__local T *shared, T v, uint id, uint lane, uint lanes, uint step) {     \
     barrier(CLK_LOCAL_MEM_FENCE);                                                        \
     shared[id] = v;                                                                      \
@@ -20,6 +20,6 @@
   }
 // A kernel whose work-groups have GROUP items.
 #define ROW_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
-MEET(meet_add, x + y)
-MEET(meet_max, (x > y) ? x : y)
+COMBINE_LANES(sum_of_lanes, x + y)
+COMBINE_LANES(max_of_lanes, (x > y) ? x : y)
 #endif

@@ -31,7 +31,7 @@ typedef CTYPE(COMPUTE) T;
 #define AT_ROW(row, k, n) (((row) + ((k) < (n) ? (k) : 0) * LANES) * channels + c)
 
 // v = the sums of v over the group's lanes, in all of them. Every item of the group must call it.
-INLINE void meet_lanes(__local T *shared, T *v, uint id, uint lane) {
+INLINE void add_lanes(__local T *shared, T *v, uint id, uint lane) {
   barrier(CLK_LOCAL_MEM_FENCE);
   EACH_CHANNEL shared[j * GROUP + id] = v[j];
   for (uint far = LANES / 2; far > 0; far /= 2) {
@@ -51,7 +51,7 @@ INLINE void meet_lanes(__local T *shared, T *v, uint id, uint lane) {
   const bool here = place < (INDEX)p.channels;                                                 \
   const INDEX c = here ? place : 0;                                                            \
   __global const STYPE(COMPUTE) *partials = AT_CONST(COMPUTE, partials_base, partials_offset);
-#define MEET_LANES(v) meet_add(shared, v, id, lane, lanes, MERGED)
+#define SUM_OF_LANES(v) sum_of_lanes(shared, v, id, lane, lanes, MERGED)
 
 // Partial sums: two numbers of each channel for each piece.
 #define PARTIAL(which, piece, c) ((2 * (piece) + (which)) * (INDEX)p.channels + (c))

@@ -5,7 +5,7 @@
 //   COMBINE<n>   of two partial values x, y; associative and commutative
 //   IDENTITY<n>  neutral element: the value of no elements
 //   FINISH<n>    result, of the two components x, y and s0 .. s3
-//   TRUTH        1: a, b, c, d are 1 if the element, of any type, is not 0; COMPUTE is i64
+//   TRUTH        defined if a, b, c, d are 1 where the element, of any type, is not 0; COMPUTE is i64
 //   KIND_A ..    along the vectorised dimension: 0 repeated, 1 contiguous, 2 strided, 3 absent
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -81,7 +81,7 @@ INLINE State across(State16 v) {
   return r;
 }
 
-#if TRUTH
+#ifdef TRUTH
 #define NUMBER(X, p, i) ((T)(LOAD(X, p, i) != 0))
 #define NUMBER16(X, p, i) (TO16(COMPUTE, LOAD16(X, p, i) != (CVEC(X))(0)) & (T16)(1))
 #else

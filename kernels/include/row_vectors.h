@@ -1,8 +1,11 @@
 // Vectors of 16 along a row of a float map, for convolutions with few channels in a group on CPU drivers.
-// Defines: TYPE, STRIDE (1, 2; 0: p.stride_x decides).
+// Defines: TYPE, STRIDE (1, 2; 0, if it is not set: p.stride_x decides).
 #ifndef OCLTENSOR_ROW_VECTORS_H
 #define OCLTENSOR_ROW_VECTORS_H
 #include "types.h"
+#ifndef STRIDE
+#define STRIDE 0
+#endif
 
 INLINE float16 load_row(__global const float *x, long stride) {
 #if STRIDE == 1

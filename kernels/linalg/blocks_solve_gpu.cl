@@ -1,8 +1,12 @@
 // Solves T X = B in place for a lower triangular T of at most 32 rows, for GPUs: a work-item takes one column
 // of B, which it holds; T's columns are in local memory. Negative strides of T and between the rows of B make
-// this the solve of an upper triangle. CONJUGATE: T is the conjugate of a. TYPE, PART, UNIT, CONJUGATE, GROUP
+// this the solve of an upper triangle. CONJUGATE (0 if it is not set): T is the conjugate of a.
+// TYPE, PART, UNIT, GROUP
 #include "linalg.h"
 #include "steps.h"
+#ifndef CONJUGATE
+#define CONJUGATE 0
+#endif
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void solve(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,

@@ -14,12 +14,12 @@
 #define RUNS _Pragma("unroll 1")  // not unrolled, to leave the registers to the sums
 #endif
 #define MOST (4096 / DOWN / COLUMNS)          // rows whose sums take 16 KiB (32-bit ones) of local memory
-#define MEETING (ROWS <= MOST ? ROWS : MOST)  // rows combined at once
+#define COMBINED_AT_ONCE (ROWS <= MOST ? ROWS : MOST)  // rows combined at once
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t rows[ROWS][CHUNK] __attribute__((aligned(16)));
-  __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
+  __local acc_t shared[COMBINED_AT_ONCE][DOWN][COLUMNS] __attribute__((aligned(16)));
   const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;
   const Tile tile = tile_of_group(COLUMNS, pieces, length, p);
   __global const STYPE(A_TYPE) *a = AT_CONST(A_TYPE, a_base, a_offset) + tile.z * p.a_batch;
@@ -51,12 +51,12 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
       }
     }
   }
-  UNROLL for (int row = 0; row < ROWS; row += MEETING) {
+  UNROLL for (int row = 0; row < ROWS; row += COMBINED_AT_ONCE) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    UNROLL for (int m = 0; m < MEETING; ++m) UNROLL for (int l = 0; l < VEC; ++l)
+    UNROLL for (int m = 0; m < COMBINED_AT_ONCE; ++m) UNROLL for (int l = 0; l < VEC; ++l)
       shared[m][down][across * VEC + l] = sum[row + m][l];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = id; i < MEETING * COLUMNS; i += ITEMS) {
+    for (int i = id; i < COMBINED_AT_ONCE * COLUMNS; i += ITEMS) {
       const int from = i / COLUMNS, column = i % COLUMNS;
       const long m = tile.m + row + from, n = tile.n + column;
       if (m >= p.m || n >= p.n) continue;

@@ -6,7 +6,7 @@
 #define ITEMS 256
 #define TEAMS (ITEMS / LANES)
 #define SUMS (ROWS * COLS)
-#define MEETING (SUMS < 8 ? SUMS : 8)  // sums combined at once
+#define COMBINED_AT_ONCE (SUMS < 8 ? SUMS : 8)  // sums combined at once
 #if VEC == 1
 #define ALONG(stride) (stride)
 #else
@@ -15,7 +15,7 @@
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
-  __local acc_t shared[MEETING][ITEMS];
+  __local acc_t shared[COMBINED_AT_ONCE][ITEMS];
   const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
   const Tile tile = tile_of_group(TEAMS * COLS, pieces, length, p);
   __global const STYPE(A_TYPE) *a = AT_CONST(A_TYPE, a_base, a_offset) + tile.z * p.a_batch;
@@ -43,15 +43,15 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
         sum[i * COLS + j] = MULTIPLY_ADD(u[l], v[j][l], sum[i * COLS + j]);
     }
   }
-  UNROLL for (int first = 0; first < SUMS; first += MEETING) {
-    UNROLL for (int i = 0; i < MEETING; ++i) shared[i][id] = sum[first + i];
+  UNROLL for (int first = 0; first < SUMS; first += COMBINED_AT_ONCE) {
+    UNROLL for (int i = 0; i < COMBINED_AT_ONCE; ++i) shared[i][id] = sum[first + i];
     for (uint far = LANES / 2; far > 0; far /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < far) UNROLL for (int i = 0; i < MEETING; ++i) shared[i][id] += shared[i][id + far];
+      if (lane < far) UNROLL for (int i = 0; i < COMBINED_AT_ONCE; ++i) shared[i][id] += shared[i][id + far];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (id < MEETING * TEAMS) {
-      const uint i = id % MEETING, from = id / MEETING;
+    if (id < COMBINED_AT_ONCE * TEAMS) {
+      const uint i = id % COMBINED_AT_ONCE, from = id / COMBINED_AT_ONCE;
       const long m = tile.m + (first + i) / COLS, n = tile.n + from * COLS + (first + i) % COLS;
       if (m < p.m && n < p.n)
         store_sum(c_base, c_offset, shared[i][from * LANES], end, tile, m, n, batch, p);

@@ -36,7 +36,7 @@
   const T lr = LEARNING_RATE, weight_decay = NUMBER(1);
 
 // numbers: lr, weight decay, eps, beta1, 1 - beta1, beta2, 1 - beta2, log beta1, log beta2.
-#if ADAM
+#ifdef ADAM
 ITEMS __kernel void adam(TENSOR_LISTS, const MultiTensorParams p) {
   PREPARE
   const T eps = NUMBER(2), beta1 = NUMBER(3), rest1 = NUMBER(4), beta2 = NUMBER(5), rest2 = NUMBER(6);
@@ -72,7 +72,7 @@ ITEMS __kernel void adam(TENSOR_LISTS, const MultiTensorParams p) {
 #endif
 
 // numbers: lr, weight decay, momentum, 1 - dampening.
-#if SGD
+#ifdef SGD
 ITEMS __kernel void sgd(TENSOR_LISTS, const MultiTensorParams p) {
   PREPARE
   const T momentum = NUMBER(2), taken = NUMBER(3);
@@ -104,7 +104,7 @@ ITEMS __kernel void sgd(TENSOR_LISTS, const MultiTensorParams p) {
 #endif
 
 // numbers: lr, weight decay, eps, decay of lr.
-#if ADAGRAD
+#ifdef ADAGRAD
 ITEMS __kernel void adagrad(TENSOR_LISTS, const MultiTensorParams p) {
   PREPARE
   const T eps = NUMBER(2);

@@ -51,13 +51,13 @@ SIZED __kernel void moments(PAIR(x), TARGET(partials), const NormChannelsParams 
   }
   T all[VEC];
   EACH_CHANNEL all[j] = sum[j];
-  meet_lanes(shared, all, id, lane);
+  add_lanes(shared, all, id, lane);
   const T rows = end - first;
   EACH_CHANNEL {
     const T difference = count > 0 ? sum[j] / count - all[j] / rows : (T)0;
     squares[j] += count * difference * difference;
   }
-  meet_lanes(shared, squares, id, lane);
+  add_lanes(shared, squares, id, lane);
   if (lane == 0 && here) {
     __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
     EACH_CHANNEL partials[PARTIAL(0, piece, c + j)] = all[j];
@@ -73,13 +73,13 @@ SIZED __kernel void merge(PAIR(x), PAIR(partials), PAIR(weight), PAIR(bias), TAR
   const T count = FROM_BITS(COMPUTE, p.count), origin = pivot_of(p, AT_CONST(X, x_base, x_offset), c);
   T sum = 0, squares = 0;
   for (INDEX i = lane; i < pieces; i += lanes) sum += partials[PARTIAL(0, i, c)];
-  const T offset = MEET_LANES(sum) / count;
+  const T offset = SUM_OF_LANES(sum) / count;
   for (INDEX i = lane; i < pieces; i += lanes) {
     const T rows = min(p.rows - (long)i * p.piece, (long)p.piece);
     const T difference = partials[PARTIAL(0, i, c)] / rows - offset;
     squares += partials[PARTIAL(1, i, c)] + rows * difference * difference;
   }
-  const T variance = MEET_LANES(squares) / count;
+  const T variance = SUM_OF_LANES(squares) / count;
   if (lane != 0 || !here) return;
   const T mean = origin + offset;
   const T lost = (origin - mean) + offset;  // mean's rounding error: large beside a small deviation

@@ -34,8 +34,8 @@ SIZED __kernel void sums(PAIR(dy), PAIR(x), PAIR(mean), TARGET(partials), const 
       dot[j] += dot_of_block;
     }
   }
-  meet_lanes(shared, sum, id, lane);
-  meet_lanes(shared, dot, id, lane);
+  add_lanes(shared, sum, id, lane);
+  add_lanes(shared, dot, id, lane);
   if (lane == 0 && here) {
     __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
     EACH_CHANNEL partials[PARTIAL(0, piece, c + j)] = sum[j];
@@ -52,8 +52,8 @@ SIZED __kernel void merge(PAIR(partials), PAIR(mean), PAIR(inverse), PAIR(weight
     sum += partials[PARTIAL(0, i, c)];
     dot += partials[PARTIAL(1, i, c)];
   }
-  sum = MEET_LANES(sum);
-  dot = MEET_LANES(dot);
+  sum = SUM_OF_LANES(sum);
+  dot = SUM_OF_LANES(dot);
   if (lane != 0 || !here) return;
 #if FROM_VARIANCE
   const T r = (T)1 / sqrt(IN(S, inverse, c * p.variance_stride) + FROM_BITS(COMPUTE, p.eps));

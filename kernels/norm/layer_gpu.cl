@@ -61,7 +61,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
 #endif
 #if CENTRED
   EACH sum += X_OF(i); LAST
-  const T mean = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
+  const T mean = sum_of_lanes(shared, sum, id, lane, lanes, 1) / (T)n;
   sum = 0;
 #else
   const T mean = 0;
@@ -70,7 +70,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
     const T d = X_OF(i) - mean;
     sum += d * d;
   } LAST
-  const T variance = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
+  const T variance = sum_of_lanes(shared, sum, id, lane, lanes, 1) / (T)n;
   const T scale = (T)1 / sqrt(variance + FROM_BITS(COMPUTE, eps_));
   if (lane == 0 && r < rows) {
     if (CENTRED) STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
@@ -133,8 +133,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_back
     sum += g;
     dot += g * D(i);
   } LAST
-  sum = meet_add(shared, sum, id, lane, lanes, 1);
-  dot = meet_add(shared, dot, id, lane, lanes, 1);
+  sum = sum_of_lanes(shared, sum, id, lane, lanes, 1);
+  dot = sum_of_lanes(shared, dot, id, lane, lanes, 1);
   const T k1 = CENTRED ? scale * sum / (T)n : (T)0, k2 = scale * scale * scale * dot / (T)n;
 #ifdef HELD
   UNROLL for (int k = 0; k < 16; ++k) held[k] = gradient[k] * scale - k1 - held[k] * k2;

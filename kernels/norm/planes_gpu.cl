@@ -40,12 +40,12 @@ INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin,
 }
 
 // The moments of all lanes together, which have `count` elements.
-INLINE Moments meet_moments(__local T *shared, Moments m, T count, uint id, uint lane, uint lanes) {
+INLINE Moments moments_of_lanes(__local T *shared, Moments m, T count, uint id, uint lane, uint lanes) {
   Moments all;
   all.count = count;
-  all.sum = meet_add(shared, m.sum, id, lane, lanes, 1);
+  all.sum = sum_of_lanes(shared, m.sum, id, lane, lanes, 1);
   const T difference = m.count > 0 ? m.sum / m.count - all.sum / count : (T)0;
-  all.squares = meet_add(shared, m.squares + m.count * difference * difference, id, lane, lanes, 1);
+  all.squares = sum_of_lanes(shared, m.squares + m.count * difference * difference, id, lane, lanes, 1);
   return all;
 }
 
@@ -55,7 +55,7 @@ SIZED __kernel void moments(PAIR(x), TARGET(partials), const NormElementsParams 
   __global const STYPE(X) *x = AT_UNIT(X, x);
   const T origin = PIVOT(X, x, 0, p.length * VEC);
   const T count = (end - first) * VEC;
-  const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), count, id, lane, lanes);
+  const Moments m = moments_of_lanes(shared, sweep(p, x, origin, first + lane, end), count, id, lane, lanes);
   if (lane == 0 && here) {
     __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
     partials[unit * pieces + piece] = m.sum;
@@ -87,7 +87,7 @@ SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(runnin
   m = sweep(p, x, origin, first + lane, end);
 #endif
   const T count = FROM_BITS(COMPUTE, p.count);
-  m = meet_moments(shared, m, count, id, lane, lanes);
+  m = moments_of_lanes(shared, m, count, id, lane, lanes);
   const T mean = m.sum / count, variance = m.squares / count;
 #else
   const T origin = 0, mean = IN(R, running_mean, unit * p.mean_stride);

@@ -44,8 +44,8 @@ INLINE Sums sweep(NormElementsParams p, __global const STYPE(DY) *dy, __global c
 SIZED __kernel void sums(PAIR(dy), PAIR(x), PAIR(mean), TARGET(partials), const NormElementsParams p) {
   PLACE
   Sums s = sweep(p, AT_UNIT(DY, dy), AT_UNIT(X, x), MEAN(unit / (INDEX)p.sharing), first + lane, end);
-  s.sum = meet_add(shared, s.sum, id, lane, lanes, 1);
-  s.dot = meet_add(shared, s.dot, id, lane, lanes, 1);
+  s.sum = sum_of_lanes(shared, s.sum, id, lane, lanes, 1);
+  s.dot = sum_of_lanes(shared, s.dot, id, lane, lanes, 1);
   if (lane == 0 && here) {
     __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
     partials[unit * pieces + piece] = s.sum;
@@ -79,8 +79,8 @@ SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse)
 #else
   Sums s = sweep(p, dy, x, center, first + lane, end);
 #endif
-  s.sum = meet_add(shared, s.sum, id, lane, lanes, 1);
-  s.dot = meet_add(shared, s.dot, id, lane, lanes, 1);
+  s.sum = sum_of_lanes(shared, s.sum, id, lane, lanes, 1);
+  s.dot = sum_of_lanes(shared, s.dot, id, lane, lanes, 1);
 #if BY_CHANNEL
   if (lane == 0 && piece == 0 && here) {
 #if HAS_WEIGHT_GRAD

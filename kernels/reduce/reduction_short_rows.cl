@@ -11,10 +11,10 @@
        CAT(GET16_, KIND_C)(C, pc[j], i, p.strides[2][0]), CAT(GET16_, KIND_D)(D, pd[j], i, p.strides[3][0]), \
        v0, v1, v2, v3)
 
-#define MEET(step, a, b)                                               \
-  meet_(step##_LOW(T16, a.x, b.x), step##_HIGH(T16, a.x, b.x),         \
+#define COMBINED(step, a, b)                                           \
+  combined_(step##_LOW(T16, a.x, b.x), step##_HIGH(T16, a.x, b.x),     \
         step##_LOW(T16, a.y, b.y), step##_HIGH(T16, a.y, b.y))
-INLINE State16 meet_(T16 x0, T16 x1, T16 y0, T16 y1) {
+INLINE State16 combined_(T16 x0, T16 x1, T16 y0, T16 y1) {
   State16 r;
   r.x = combine0(x0, x1);
   r.y = COMPONENTS == 2 ? combine1(y0, y1) : y0;
@@ -23,10 +23,10 @@ INLINE State16 meet_(T16 x0, T16 x1, T16 y0, T16 y1) {
 // Lanes 2 j and 2 j + 1 of the result: the combination of all lanes of q[j].
 INLINE State16 across_8(const State16 *q) {
   State16 a[4], b[2], c;
-  UNROLL for (int j = 0; j < 4; ++j) a[j] = MEET(HALVES, q[2 * j], q[2 * j + 1]);
-  UNROLL for (int j = 0; j < 2; ++j) b[j] = MEET(QUARTERS, a[2 * j], a[2 * j + 1]);
-  c = MEET(PAIRS, b[0], b[1]);
-  return meet_(c.x, c.x.s1032547698badcfe, c.y, c.y.s1032547698badcfe);
+  UNROLL for (int j = 0; j < 4; ++j) a[j] = COMBINED(HALVES, q[2 * j], q[2 * j + 1]);
+  UNROLL for (int j = 0; j < 2; ++j) b[j] = COMBINED(QUARTERS, a[2 * j], a[2 * j + 1]);
+  c = COMBINED(PAIRS, b[0], b[1]);
+  return combined_(c.x, c.x.s1032547698badcfe, c.y, c.y.s1032547698badcfe);
 }
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {

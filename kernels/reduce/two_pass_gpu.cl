@@ -25,10 +25,10 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void variance(
     x[k] -= pivot;
     sum += lane + k * lanes < end ? x[k] : 0;
   }
-  const T mean = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
+  const T mean = sum_of_lanes(shared, sum, id, lane, lanes, 1) / (T)n;
   sum = 0;
   UNROLL for (int k = 0; k < HELD; ++k) sum += lane + k * lanes < end ? (x[k] - mean) * (x[k] - mean) : 0;
-  const T variance = meet_add(shared, sum, id, lane, lanes, 1) / FROM_BITS(COMPUTE, divisor);
+  const T variance = sum_of_lanes(shared, sum, id, lane, lanes, 1) / FROM_BITS(COMPUTE, divisor);
   if (lane != 0 || end == 0) return;
   STORE(OUT, AT(OUT, out_base, out_offset), row, TO(OUT, ROOT ? sqrt(variance) : variance));
 #if MEANS

@@ -1,7 +1,7 @@
 // The cell of a long short-term memory and its gradient (S. Hochreiter, J. Schmidhuber, 1997, with the forget
 // gate of F. Gers, 2000). Gates are input, forget, cell and output: i, f, g, o; the workspace holds them
 // after their functions, and may be the memory of either gates.
-//   A (rnn.h); HAS_BIAS: both biases are there; HAS_HY, HAS_CY: which gradients are
+//   A (rnn.h); HAS_BIAS: both biases are there; HAS_HY, HAS_CY defined: which gradients are
 #include "rnn.h"
 
 #if HAS_BIAS
@@ -38,12 +38,12 @@ GROUP __kernel void forward(__global void *hy_base, ulong hy_offset, __global vo
   EACH_PIECE(FORWARD)
 }
 
-#if HAS_HY
+#ifdef HAS_HY
 #define FROM_HY(V, READ, value) (READ(A, grad_hy, STATE_AT) * (value))
 #else
 #define FROM_HY(V, READ, value) (V)(0)
 #endif
-#if HAS_CY
+#ifdef HAS_CY
 #define FROM_CY(READ) +READ(A, grad_cy, STATE_AT)
 #else
 #define FROM_CY(READ)

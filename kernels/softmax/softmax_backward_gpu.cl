@@ -27,7 +27,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(
   T sum = 0;
   if (active)
     for (long i = lane; i < n; i += lanes) sum += LOG ? GRAD(i * INNER) : GRAD(i * INNER) * RESULT(i * INNER);
-  sum = meet_add(shared, sum, id, lane, lanes, step);
+  sum = sum_of_lanes(shared, sum, id, lane, lanes, step);
   if (!active) return;
   for (long i = lane; i < n; i += lanes) {
     const T g = GRAD(i * INNER), y = RESULT(i * INNER);

@@ -37,14 +37,14 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(
     x[k] = active && i < n ? LOAD(A, in, i * INNER) : -INFINITY;
   }
   UNROLL for (int k = 0; k < HELD; ++k) top = x[k] > top ? x[k] : top;
-  top = meet_max(shared, top, id, lane, lanes, step);
+  top = max_of_lanes(shared, top, id, lane, lanes, step);
   T e[HELD];
   UNROLL for (int k = 0; k < HELD; ++k) {
     const bool inside = lane + k * lanes < n;
     e[k] = inside ? exp(x[k] - top) : 0;
     sum += e[k];
   }
-  sum = meet_add(shared, sum, id, lane, lanes, step);
+  sum = sum_of_lanes(shared, sum, id, lane, lanes, step);
   const T last = LOG ? log(sum) : (T)1 / sum;
   if (!active) return;
   UNROLL for (int k = 0; k < HELD; ++k) {
@@ -71,8 +71,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(
       top = peak;
     }
   }
-  const T peak = meet_max(shared, top, id, lane, lanes, step);
-  sum = meet_add(shared, top == -INFINITY ? sum : sum * exp(top - peak), id, lane, lanes, step);
+  const T peak = max_of_lanes(shared, top, id, lane, lanes, step);
+  sum = sum_of_lanes(shared, top == -INFINITY ? sum : sum * exp(top - peak), id, lane, lanes, step);
   const T last = LOG ? log(sum) : (T)1 / sum;
   if (!active) return;
   for (long i = lane; i < n; i += lanes) {

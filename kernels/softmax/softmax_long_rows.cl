@@ -19,11 +19,11 @@ ROW_KERNEL void softmax_partial(__global const void *a_base, ulong a_offset, __g
   LOAD_CHUNK(x)
   T top = -INFINITY, sum = 0;
   UNROLL for (int k = 0; k < HELD; ++k) top = x[k] > top ? x[k] : top;
-  top = meet_max(shared, top, id, id, GROUP, 1);
+  top = max_of_lanes(shared, top, id, id, GROUP, 1);
   // A chunk of only -infinity has the sum 0. A NaN makes the sum NaN.
   const T shift = top == -INFINITY ? 0 : top;
   UNROLL for (int k = 0; k < HELD; ++k) sum += exp(x[k] - shift);
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   __global T *partials = AT(COMPUTE, partial_base, partial_offset);
   if (id == 0) {
     partials[2 * group] = top;
@@ -41,11 +41,11 @@ ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __glo
   __global const T *partials = AT_CONST(COMPUTE, partial_base, partial_offset) + 2 * row * pieces;
   T top = -INFINITY, sum = 0;
   for (long s = id; s < pieces; s += GROUP) top = partials[2 * s] > top ? partials[2 * s] : top;
-  top = meet_max(shared, top, id, id, GROUP, 1);
+  top = max_of_lanes(shared, top, id, id, GROUP, 1);
   for (long s = id; s < pieces; s += GROUP)
     sum += partials[2 * s] == -INFINITY ? partials[2 * s + 1]
                                         : partials[2 * s + 1] * exp(partials[2 * s] - top);
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   const T last = LOG ? log(sum) : (T)1 / sum;
   UNROLL for (int k = 0; k < HELD; ++k)
     if (IN_CHUNK(k)) STORE(OUT, out, PLACE(k), LOG ? x[k] - top - last : exp(x[k] - top) * last);

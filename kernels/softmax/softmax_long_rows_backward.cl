@@ -24,7 +24,7 @@ ROW_KERNEL void softmax_partial(__global const void *a_base, ulong a_offset, __g
   LOAD_CHUNK(y, B, result)
   UNROLL for (int k = 0; k < HELD; ++k) sum += g[k] * y[k];
 #endif
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   if (id == 0) AT(COMPUTE, partial_base, partial_offset)[group] = sum;
 }
 
@@ -40,7 +40,7 @@ ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __glo
   __global const T *partials = AT_CONST(COMPUTE, partial_base, partial_offset) + row * pieces;
   T sum = 0;
   for (long s = id; s < pieces; s += GROUP) sum += partials[s];
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   UNROLL for (int k = 0; k < HELD; ++k)
     if (IN_CHUNK(k)) STORE(OUT, out, PLACE(k), LOG ? g[k] - exp(y[k]) * sum : (g[k] - sum) * y[k]);
 }

@@ -22,14 +22,14 @@ ROW_KERNEL void softmax(__global const void *a_base, ulong a_offset, __global vo
     UNPACK_RAW(A, raw[k], x);
     EACH_ELEMENT top = x[e] > top ? x[e] : top;
   }
-  top = meet_max(shared, top, id, id, GROUP, 1);
+  top = max_of_lanes(shared, top, id, id, GROUP, 1);
   // A row of only -infinity has the sum 0. A NaN makes the sum NaN.
   const T shift = top == -INFINITY ? 0 : top;
   EACH_VECTOR {
     UNPACK_RAW(A, raw[k], x);
     EACH_ELEMENT sum += exp(x[e] - shift);
   }
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   const T last = LOG ? log(sum) : (T)1 / sum;
   EACH_VECTOR {
     UNPACK_RAW(A, raw[k], x);

@@ -25,7 +25,7 @@ ROW_KERNEL void softmax(__global const void *a_base, ulong a_offset, __global co
     EACH_ELEMENT sum += g[e] * y[e];
 #endif
   }
-  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  sum = sum_of_lanes(shared, sum, id, id, GROUP, 1);
   EACH_VECTOR {
     UNPACK_RAW(A, raw[k], g);
     UNPACK_RAW(A, load_piece(result, PLACE(k), first, end), y);

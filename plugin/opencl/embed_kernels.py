@@ -1,7 +1,7 @@
 """Embeds kernels/**/*.{cl,h} as C++ constants: kernels/elementwise/elementwise_cpu.cl becomes
 kernel_sources::elementwise_elementwise_cpu.
 
-usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE
+usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE STAMP
 Kernels of one item become functions where OUTLINED is 1 (outline_kernels.py).
 kernel_sources::digest names the paths and texts of all of them.
 A missing file, two paths that give the same identifier, or two headers of one name fail the build.
@@ -12,11 +12,12 @@ import pathlib
 import re
 import sys
 
+from kernel_files import write
 from outline_kernels import outlined
 
 
 def main() -> None:
-    root, header, source = map(pathlib.Path, sys.argv[1:4])
+    root, header, source, stamp = map(pathlib.Path, sys.argv[1:5])
     files = sorted(p for p in root.rglob("*") if p.suffix in (".cl", ".h"))
     names: dict[str, pathlib.Path] = {}
     headers: dict[str, pathlib.Path] = {}
@@ -61,8 +62,9 @@ def main() -> None:
         f'const char* const digest = "{digest.hexdigest()[:32]}";',
         "}",
     ]
-    header.write_text("\n".join(head) + "\n")
-    source.write_text("\n".join(body) + "\n")
+    write(header, head)
+    write(source, body)
+    stamp.write_text("")
 
 
 main()

@@ -1,4 +1,5 @@
-"""Reads kernel files: their text, macros that parameter lists consist of, kernels and defines."""
+"""Reads kernel files: their text, macros that parameter lists consist of, kernels and defines;
+and writes what is generated from them."""
 
 from __future__ import annotations
 
@@ -37,6 +38,14 @@ def without_optional(parameters: list[str]) -> list[str]:
         if depth == 0 and p != "#endif":
             kept.append(p)
     return kept
+
+
+def write(path: pathlib.Path, lines: list[str]) -> None:
+    """Writes a file unless its text is the same, so that what includes it is not compiled again."""
+    text = "\n".join(lines) + "\n"
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 class Source:
@@ -131,3 +140,27 @@ class Source:
                 elif directive == "define":
                     guarded.add(name)
         return {n for n in used - fixed if not BUILT_IN.fullmatch(n)}
+
+    def needs(self) -> set[str]:
+        """Returns those of defines() that an #if reads whatever else is defined: missing, they
+        would be 0 there, silently. What has a default, or is asked for by defined(), may be."""
+        own = "\n".join(self.texts.values())
+        defaults = set(re.findall(r"^\s*#\s*define\s+(\w+)", own, re.M))
+        found: set[str] = set()
+        self._walk(self.path, 0, set(), found)
+        return (found & self.defines()) - defaults
+
+    def _walk(self, path: pathlib.Path, depth: int, seen: set[pathlib.Path], found: set) -> None:
+        """Collects the names in conditions that stand in no other, of a file and its headers."""
+        seen.add(path)
+        text = self.texts[path]
+        depth -= bool(re.match(r"\s*#\s*ifndef \w+_H\b", text))
+        headers = {p.name: p for p in self.texts}
+        for word, rest in re.findall(r"^\s*#\s*(if\w*|endif|include)\b(.*)$", text, re.M):
+            if word == "include":
+                header = headers.get(rest.strip().strip('"'))
+                if header and header not in seen:
+                    self._walk(header, depth, seen, found)
+            elif word == "if" and depth == 0 and "defined" not in rest and "__has" not in rest:
+                found |= set(re.findall(r"\b[A-Z](?:[A-Z0-9_]*[A-Z0-9])?\b", rest))
+            depth += word.startswith("if") - (word == "endif")

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Kernels of which the kit makes hundreds that differ in one expression: so many of each source.
 MOST_OF_KIT = 8
 MOST_OF_QUICK = 3  # of all that the gate compiles
-OF_DEVICE = ("COPIES_STRUCTURES", "STEPS_AT_ONCE")  # defines that all its programs have
+OF_DEVICE = ("COPIES_STRUCTURES", "OUTLINED", "STEPS_AT_ONCE")  # defines of all its programs
 POCL = pathlib.Path("/etc/OpenCL/vendors/pocl.icd")
 KIT = ("--quick", "--cases", "1", "--check", "^$", "--dtype")
 KIT_DTYPES = "float32,int64"

@@ -9,8 +9,9 @@
 // instead of seven, but added in any order. dS goes through local memory, and is multiplied one block later,
 // so that neither warpgroup waits for the other's half of it. The copy engine adds to the sums, on behalf of
 // items of warps that would be idle.
-// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
-// MASK, M, DROPOUT (attention.h), MASK_TILES (attention_mask.h).
+// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES;
+// LOADER_REGISTERS and MULTIPLIER_REGISTERS of an item; CAUSAL; MASK, M, DROPOUT (attention.h), MASK_TILES
+// (attention_mask.h).
 #define KEYS_KEPT (PASS != 1)
 #define ADDS_QUERY (PASS == 2)
 #define WARPGROUPS 2
@@ -26,15 +27,6 @@
 #define SUM_BYTES (QUERY_COUNT * 512)    // what a warpgroup adds to the sums of a block
 #define ITEMS (128 * (WARPGROUPS + 1))
 #define STEP(bytes) ((bytes) >> 4)       // in descriptors of matrices
-// Registers of an item of the warpgroup that loads, and of one that multiplies: what is faster by 4 to 6 %
-// (bench/history.md), though hardly anything is spilled either way.
-#if ADDS_QUERY && DEPTH == 128 && !MASK
-#define FEW_REGISTERS "40"
-#define MANY_REGISTERS "232"
-#else
-#define FEW_REGISTERS "24"
-#define MANY_REGISTERS "240"
-#endif
 
 // The blocks that a tile at `first` goes through, those of them with masked scores, which come first, and
 // whether the last tiles go through the most. FOR_BLOCKS has their first rows, in order.
@@ -138,7 +130,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       MASK_MAP(words + 4 * MAP_WORDS, map + 4 * MAP_WORDS)
 #endif
     }
-    asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
+    SET_REGISTERS(dec, LOADER_REGISTERS)
     if (item == WARPGROUPS * 128) {
       for (int round = 0;; ++round) {
         const int index = tile_number(AT(u32, counter_base, counter_offset), round);
@@ -213,7 +205,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
     return;
   }
 
-  asm volatile("//@ setmaxnreg.inc.sync.aligned.u32 " MANY_REGISTERS ";\n" ::: "memory");
+  SET_REGISTERS(inc, MULTIPLIER_REGISTERS)
   const int warp = (item >> 5) & 3, quarter = lane & 3;
   const ulong kept0 = matrix_at(at_kept + warpgroup * 8192, 16, 1024);
   const ulong kept1 = matrix_at(at_kept + KEPT_BYTES + warpgroup * 8192, 16, 1024);

@@ -2,7 +2,10 @@
 // goes through all operands once (backward.cl, PASS 2): times the scale, in the query's type. The sums
 // are in the order of that kernel's accumulators: of each BN rows, each of two warpgroups has SUMS of an
 // item's floats. A work-group takes what one of the two warpgroups had. Defines: TYPE, DEPTH, BN.
-#define CAUSAL 0  // plays no part here
+#define CAUSAL 0  // these play no part here
+#define MASK 0
+#define MASK_TILES 0
+#define DROPOUT 0
 #include "attention_hopper.h"
 
 #define SUMS (BN * DEPTH / 256)

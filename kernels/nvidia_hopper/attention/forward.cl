@@ -6,9 +6,9 @@
 // the first, so that masked ones come first. After Dao and others (arXiv 2307.08691) and Shah and others
 // (arXiv 2407.08608).
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
-// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M and DROPOUT as in attention.h,
-// MASK_TILES as in attention_mask.h. Head sizes are multiples of 8, lines of all tensors start at multiples
-// of 16 bytes.
+// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; LOADER_REGISTERS and MULTIPLIER_REGISTERS of an item; CAUSAL;
+// MASK, M and DROPOUT as in attention.h, MASK_TILES as in attention_mask.h. Head sizes are multiples of 8,
+// lines of all tensors start at multiples of 16 bytes.
 #define BM (64 * WARPGROUPS)
 #define BN 128
 #define MASK_ROWS_OF_BOX BM
@@ -19,13 +19,6 @@
 #define Q_BYTES (HALVES * BM * 128)
 #define KV_BYTES (HALVES * BN * 128)
 #define ITEMS (128 * (WARPGROUPS + 1))
-#if WARPGROUPS == 2
-#define FEW_REGISTERS "24"
-#define MANY_REGISTERS "240"
-#else
-#define FEW_REGISTERS "32"
-#define MANY_REGISTERS "160"
-#endif
 
 // Two warpgroups take turns at the matrix unit, so that the softmax of one overlaps with the products of the
 // other. Named barriers 1 and 2, of both warpgroups' 256 items.
@@ -126,7 +119,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
       MASK_MAP(words + 3 * MAP_WORDS, map_v + MAP_WORDS)
 #endif
     }
-    asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
+    SET_REGISTERS(dec, LOADER_REGISTERS)
     if (item == WARPGROUPS * 128) {
       for (int round = 0;; ++round) {
         const int index = tile_number(AT(u32, counter_base, counter_offset), round);
@@ -170,7 +163,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     return;
   }
 
-  asm volatile("//@ setmaxnreg.inc.sync.aligned.u32 " MANY_REGISTERS ";\n" ::: "memory");
+  SET_REGISTERS(inc, MULTIPLIER_REGISTERS)
   const int warp = (item >> 5) & 3, quarter = lane & 3;
   const ulong q_matrix = matrix_at(at_q + warpgroup * 8192, 16, 1024), k_matrix = matrix_at(at_k, 16, 1024);
   const ulong v_matrix = matrix_at(at_v, BN * 128, 1024);

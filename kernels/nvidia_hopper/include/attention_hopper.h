@@ -43,6 +43,11 @@ INLINE int tile_number(__global uint *counter, int round) {
     slot = 0;                  \
     phase ^= 1;                \
   }
+// Divides the registers of a work-group's items anew, at its start: `change` dec for the warpgroup that
+// loads, inc for those that multiply.
+#define SET_REGISTERS(change, count) \
+  asm volatile("//@ setmaxnreg." #change ".sync.aligned.u32 " TEXT_OF(count) ";\n" ::: "memory");
+#define TEXT_OF(number) #number
 #define RELEASE(bar) \
   if (lane == 0) barrier_arrive(bar);
 #define MAP_OF(x, words, map, base, offset, length, rows) \

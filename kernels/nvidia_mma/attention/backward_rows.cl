@@ -25,7 +25,7 @@ __kernel void attention_mma_rows(__global void *rows_base, ulong rows_offset, __
                                        in_batch * p.grad.head + row * p.grad.row;
     for (int i = lane; i < p.width; i += LANES) delta = fma(LOAD(TYPE, out, i), LOAD(TYPE, grad, i), delta);
   }
-  delta = meet_add(shared, delta, id, lane, LANES, 1);
+  delta = sum_of_lanes(shared, delta, id, lane, LANES, 1);
   if (lane != 0) return;
   const float lse =
       row < p.queries ? AT_CONST(f32, sums_base, sums_offset)[head * p.queries + row] : -INFINITY;

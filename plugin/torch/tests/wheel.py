@@ -68,6 +68,7 @@ RUNPATHS = {
 CXX = {
     "torch_ocl/include/torch_ocl/export.h",
     "torch_ocl/include/torch_ocl/torch_ocl.h",
+    "torch_ocl/share/expressions.def",
     "torch_ocl/share/cmake/torch_ocl/torch_ocl-config.cmake",
     "torch_ocl/share/cmake/torch_ocl/torch_ocl-config-version.cmake",
 }

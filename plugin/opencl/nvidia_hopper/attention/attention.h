@@ -5,8 +5,7 @@
 
 #include "attention_hopper_params.h"
 #include "call/proofs.h"
-#include "kernels/defines.h"
-#include "ops/attention/kind.h"
+#include "nvidia_hopper/attention/forms.h"
 #include "ops/attention/proof_problem.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -20,29 +19,23 @@ struct HopperAttention : attention::Kind {
 };
 inline constexpr size_t kHopperAttentionKinds = attention::kKinds * 2;
 
-// How kernels/nvidia_hopper/attention/forward.cl is specialised.
+// A kernel of forward, specialised.
 struct HopperForward {
   HopperAttention kind;
-  int64_t depth;       // padded: 64 or 128
-  int64_t warpgroups;  // warpgroups that multiply: 2, or 3 for depth 64
+  size_t row;  // of kForwardForms
 
-  int64_t tile_rows() const { return 64 * warpgroups; }
-  Defines defines() const {
-    return kind.defines().set(define::DEPTH, depth).set(define::WARPGROUPS, warpgroups);
-  }
+  const ForwardForm& form() const { return kForwardForms[row]; }
+  Defines defines() const;
 };
 
-// Whose gradients a pass of kernels/nvidia_hopper/attention/backward.cl makes; its PASS.
-enum class HopperPass { KeyValue = 0, Query = 1, All = 2 };
-
-// How that kernel is specialised.
+// The kernel of backward, specialised, in all of its passes.
 struct HopperBackward {
   HopperAttention kind;
   int64_t depth;  // padded: 64 or 128
   bool one_pass;  // whose sums for the query are added in any order
 
   HopperPass first_pass() const { return one_pass ? HopperPass::All : HopperPass::KeyValue; }
-  int64_t streamed_rows(HopperPass pass) const;  // of a block
+  const BackwardForm& form(HopperPass pass) const { return backward_form(kind, depth, pass); }
   Defines defines(HopperPass pass) const;
 };
 

@@ -99,7 +99,7 @@ AttentionHopperBackwardParams pass_params(const Passes& b, HopperPass pass) {
   p.scores = attention::flash_params(problem).scores;
   if (b.v.kind.mask_tiles) {
     const HopperMask mask =
-        hopper_mask(problem, p.scores, keeps_keys ? b.v.streamed_rows(pass) : kTileRows);
+        hopper_mask(problem, p.scores, keeps_keys ? b.v.form(pass).streamed_rows : kTileRows);
     p.mask = mask.layout;
     p.mask_rows = mask.rows;
   }
@@ -138,7 +138,7 @@ void finish_query(const OpCall& call, const Passes& b) {
   const AttentionHopperQueryParams params{
       attention::strides_of(out), b.p.heads, b.p.queries,
       padded_rows(b.p),           b.p.depth, bits(b.p.scale / delta_factor(b.p))};
-  const int64_t block = b.v.streamed_rows(HopperPass::All);
+  const int64_t block = b.v.form(HopperPass::All).streamed_rows;
   call.launch(kernels::nvidia_hopper::attention::backward_query::attention_hopper_query,
               Defines()
                   .type(define::TYPE, b.v.kind.type)
@@ -200,24 +200,11 @@ void run(const OpCall& call, const attention::FusedProblem& p, const HopperBackw
 
 }  // namespace
 
-// Two results leave few registers; so do masks.
-int64_t HopperBackward::streamed_rows(HopperPass pass) const {
-  const bool masks = kind.mask != attention::MaskKind::None, is_plain = !masks && !kind.dropout;
-  const bool two_results = pass != HopperPass::Query;
-  const bool small = two_results ? depth == 128 || masks : depth == 128 && !is_plain;
-  return small ? 64 : 128;
-}
-
-// What fits local memory: gradients of scores and sums of a block take 64 KiB and more of it.
 Defines HopperBackward::defines(HopperPass pass) const {
-  const bool wide = depth == 128 || streamed_rows(pass) == 128;
-  const int64_t stages =
-      (pass == HopperPass::All && wide) || (pass == HopperPass::Query && depth == 128) ? 2 : 3;
-  return kind.defines()
-      .set(define::PASS, static_cast<int64_t>(pass))
-      .set(define::DEPTH, depth)
-      .set(define::BN, streamed_rows(pass))
-      .set(define::STAGES, stages);
+  const BackwardForm& row = form(pass);
+  Defines d = kind.defines().set(define::PASS, static_cast<int64_t>(pass));
+  d.set(define::DEPTH, depth).set(define::BN, row.streamed_rows).set(define::STAGES, row.stages);
+  return row.registers.set(d);
 }
 
 void enqueue_hopper_backward(const OpCall& call, const attention::FusedProblem& p,
@@ -245,7 +232,7 @@ void enqueue_hopper_backward(const OpCall& call, const attention::FusedProblem& 
 void report_likely_backward(const OpCall&, const void* what, const ReportProgram& report) {
   const HopperForward& v = *static_cast<const HopperForward*>(what);
   report(kernel_sources::nvidia_hopper_attention_backward,
-         HopperBackward{v.kind, v.depth, true}.defines(HopperPass::All));
+         HopperBackward{v.kind, v.form().depth, true}.defines(HopperPass::All));
 }
 
 std::string wrong_hopper_backward(const OpCall& call, const void* what) {

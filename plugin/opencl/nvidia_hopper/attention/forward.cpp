@@ -17,20 +17,6 @@ constexpr int64_t kVector = 8;          // elements in 16 bytes; lines must be m
 constexpr int64_t kMostStride = int64_t{1} << 38;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;  // most for the keys and values of a bundle
 constexpr int64_t kLeastBundle = 4;
-constexpr size_t kShapes = 3;  // depth 128; depth 64 with 2 and 3 warpgroups
-
-// Three warpgroups read keys less often; two take turns at the matrix unit, which is better for few
-// rows, and have registers for masks and random numbers.
-HopperForward variant_for(const HopperAttention& kind, const attention::FusedProblem& p) {
-  HopperForward v{kind, p.depth <= 64 ? 64 : 128, 2};
-  const bool is_plain = kind.mask == attention::MaskKind::None && !kind.dropout;
-  if (v.depth == 64 && is_plain && p.queries > (kind.causal ? 2048 : 1024)) v.warpgroups = 3;
-  return v;
-}
-size_t index_of(const HopperForward& v) {
-  const size_t shape = v.depth == 128 ? 2 : v.warpgroups == 3 ? 1 : 0;
-  return shape * kHopperAttentionKinds + v.kind.index();
-}
 
 bool is_multiple(int64_t stride) {
   return stride > 0 && stride < kMostStride && stride % kVector == 0;
@@ -61,14 +47,14 @@ AttentionHopperParams params_of(const attention::FusedProblem& problem, const Ho
   p.keys = problem.keys;
   p.depth = problem.depth;
   p.all_heads = problem.batch * problem.heads;
-  p.row_tiles = divide_up(problem.queries, v.tile_rows());
+  p.row_tiles = divide_up(problem.queries, v.form().tile_rows());
   p.tiles = p.all_heads * p.row_tiles;
   p.bundle = hopper_bundle(p.all_heads, problem.keys * problem.depth * 4, p.groups);
   p.scale = slot_bits(static_cast<float>(problem.scale));
   p.sums = problem.outs[1].wanted();
   p.scores = attention::flash_params(problem).scores;
   if (v.kind.mask_tiles) {
-    const HopperMask mask = hopper_mask(problem, p.scores, v.tile_rows());
+    const HopperMask mask = hopper_mask(problem, p.scores, v.form().tile_rows());
     p.mask = mask.layout;
     p.mask_rows = mask.rows;
   }
@@ -78,11 +64,11 @@ AttentionHopperParams params_of(const attention::FusedProblem& problem, const Ho
 
 bool is_variant_proven(const OpCall& call, const HopperForward& v) {
   // leaked: streams may end after static objects
-  static auto& proofs = *new Proofs<kShapes * kHopperAttentionKinds>;
+  static auto& proofs = *new Proofs<kForwardForms.size() * kHopperAttentionKinds>;
   static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_forward,
                                    wrong_hopper_forward, report_likely_backward};
   return proofs.hold(
-      call, index_of(v), kTest, [&] { return v.defines(); }, &v);
+      call, v.row * kHopperAttentionKinds + v.kind.index(), kTest, [&] { return v.defines(); }, &v);
 }
 
 const char* refuse_shape(const attention::FusedProblem& p) {
@@ -103,7 +89,7 @@ Planned<HopperForward> plan(const OpCall& call, const attention::FusedProblem& p
   if (kind.reason() != nullptr) return kind.reason();
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (!is_hopper_readable(p.outs[0].tensor(), true)) return "the result's lines are not aligned";
-  const HopperForward v = variant_for(kind.plan(), p);
+  const HopperForward v{kind.plan(), forward_form(kind.plan(), p.depth, p.queries)};
   if (!is_variant_proven(call, v)) return "the kernel failed its test on this driver";
   return v;
 }
@@ -180,6 +166,11 @@ bool is_mask_in_pairs(const attention::FusedProblem& p, const AttentionParams& s
          p.block.mask->address() % static_cast<tb_address>(pair) == 0;
 }
 
+Defines HopperForward::defines() const {
+  Defines d = kind.defines().set(define::DEPTH, form().depth);
+  return form().registers.set(d.set(define::WARPGROUPS, form().warpgroups));
+}
+
 void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p,
                             const HopperForward& v, const HopperForwardOperands& operands,
                             int64_t most_groups) {
@@ -188,7 +179,7 @@ void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p
   ContiguousOutput sums(call, logsumexp);
   const int64_t groups = std::min(params.tiles, most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
-  const int64_t items = 128 * (v.warpgroups + 1);
+  const int64_t items = v.form().items();
   // Causal tiles of several bundles are not as long as one another in turn. Others save the fill.
   std::optional<Scratch> counter;
   if (v.kind.causal && params.bundle < params.all_heads) {
@@ -211,7 +202,7 @@ void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p
 
 std::string wrong_hopper_forward(const OpCall& call, const void* what) {
   const HopperForward& v = *static_cast<const HopperForward*>(what);
-  attention::AttentionProof proof(call, v.kind, proof_shape(v.kind, v.depth));
+  attention::AttentionProof proof(call, v.kind, proof_shape(v.kind, v.form().depth));
   return attention::wrong_forward(
       proof, [&](const attention::FusedProblem& p, const attention::ProofOperands& o) {
         enqueue_hopper_forward(call, p, v, {o.query, o.key, o.value}, kProofGroups);

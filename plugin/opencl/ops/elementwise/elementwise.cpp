@@ -36,8 +36,7 @@ Defines defines_for(const PointwisePlan& plan) {
       .set(define::UNSIGNED, is_unsigned(plan.compute));
   define_formula(d, *plan.formula, plan.limits);
   if (plan.test) d.set(define::TEST, 1);
-  d.type(define::OUT, plan.operands[0].type)
-      .set(define::KIND_OUT, static_cast<int64_t>(plan.operands[0].kind));
+  d.type(define::OUT, plan.operands[0].type);
   for (size_t k = 0; k < 4; ++k)
     d.type(kTypeNames[k], plan.operands[k + 1].type)
         .set(kKindNames[k], static_cast<int64_t>(plan.operands[k + 1].kind));
@@ -164,6 +163,7 @@ constinit const AlgorithmFor<Problem> kComplexElements({.id = "pointwise.complex
 void run_rows(const OpCall& call, const Problem& problem) {
   PointwisePlan& plan = problem.plan;
   Defines d = defines_for(plan);
+  d.set(define::KIND_OUT, static_cast<int64_t>(plan.operands[0].kind));
   define_rows(call.caps(), d, *plan.formula, plan.compute);
   divide_rows(plan);
   run(call, problem, kRows, kernels::elementwise::elementwise_cpu::pointwise, d);

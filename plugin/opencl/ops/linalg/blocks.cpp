@@ -72,8 +72,8 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   LinalgParams p = params_of(triangle, right);
   p.columns = b.columns;
   Defines d;
-  d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper)
-      .set(define::CONJUGATE, t.conjugate);
+  d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
+  if (t.conjugate) d.set(define::CONJUGATE, 1);
   run_panels(call, kSolve, {.panel = triangle, .columns = b.columns}, d,
              {.a = triangle, .b = right, .p = p});
 }

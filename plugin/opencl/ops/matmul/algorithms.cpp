@@ -137,10 +137,9 @@ MatmulParams matmul_params(const Problem& p) {
 
 namespace {
 
-Defines defines_of(const Problem& p, bool of_accumulator) {
+Defines end_defines(const Problem& p, bool of_accumulator) {
   const Types& types = p.types;
   Defines d;
-  d.type(define::A_TYPE, types.a).type(define::B_TYPE, types.b);
   d.type(define::RESULT, types.result).type(define::SELF_TYPE, types.self);
   if (p.end.scales) d.type(define::SCALE_TYPE, p.end.scales->type);
   if (p.end.formula != nullptr) {
@@ -153,11 +152,17 @@ Defines defines_of(const Problem& p, bool of_accumulator) {
 
 }  // namespace
 
-Defines float_defines(const Problem& p) { return defines_of(p, false); }
+Defines float_defines(const Problem& p) {
+  return end_defines(p, false).type(define::B_TYPE, p.types.b);
+}
 
 Defines matmul_defines(const Problem& p) {
+  return sum_defines(p).type(define::A_TYPE, p.types.a).type(define::B_TYPE, p.types.b);
+}
+
+Defines sum_defines(const Problem& p) {
   const DType sums = p.types.of_sums();
-  Defines d = defines_of(p, true);
+  Defines d = end_defines(p, true);
   d.type(define::TYPE, sums)
       .set(define::FLOATING, is_floating(sums))
       .set(define::WIDE, is_integral(sums, false) && size_of(sums) == 8);

@@ -41,6 +41,7 @@ void run_in_place(const OpCall& call, const Problem& p, const TilePlan& plan) {
 void run_packed(const OpCall& call, const Problem& p, const TilePlan& plan) {
   round_once(call, p, takes_several_blocks(p.k), [&](const Problem& q) {
     multiply_packed(call, q, plan, p.k, kernels::matmul::cpu_pack_a::pack_a,
+                    Defines().type(define::A_TYPE, q.types.a),
                     kernels::matmul::cpu_packed::matmul_packed);
   });
 }
@@ -57,6 +58,7 @@ const char* refuse_skinny(const OpCall&, const Problem& p) {
 
 void run_skinny(const OpCall& call, const Problem& p) {
   Defines d = tile_defines(p);
+  d.type(define::A_TYPE, p.types.a);
   d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
   const int64_t batch = p.batch;
   if (p.b.col == 1)

@@ -37,12 +37,13 @@ Defines tile_defines(const Problem& p);
 // A is packed as panels [m / 8][step][8] of 4 bytes by `pack`, which `multiply` reads.
 template <typename Pack, typename Multiply>
 void multiply_packed(const OpCall& call, const Problem& p, const TilePlan& plan, int64_t steps,
-                     const KernelOf<Pack>& pack, const KernelOf<Multiply>& multiply) {
+                     const KernelOf<Pack>& pack, const Defines& of_pack,
+                     const KernelOf<Multiply>& multiply) {
   const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
   const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * steps;
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
   const MatmulParams params = matmul_params(p);
-  call.launch(pack, Defines().type(define::A_TYPE, p.types.a),
+  call.launch(pack, of_pack,
               Pack{.panel = panels, .a = memory_of_a(p), .p = params, .panel_batch = panel_batch})
       .run({divide_up(p.m, kTileRows), divide_up(steps, kPackedAtOnce), batch}, {1, 1, 1});
 

@@ -99,10 +99,12 @@ const char* refuse_non_floats(const Problem& problem);   // sums that are not of
 // For the algorithms: the parameters, defines and memory ranges that the kernels of a problem take.
 // The range of `self` is empty where there is none.
 MatmulParams matmul_params(const Problem& problem);
-// A_TYPE, B_TYPE, RESULT, and those of epilogue.h; of kernels that sum floats alone.
+// B_TYPE, RESULT, and those of epilogue.h; of kernels that sum floats alone.
 Defines float_defines(const Problem& problem);
-// The same, and those of accumulator.h.
+// The same, A_TYPE, and those of accumulator.h.
 Defines matmul_defines(const Problem& problem);
+// Those alone of accumulator.h and epilogue.h, for kernels that read sums.
+Defines sum_defines(const Problem& problem);
 // Empty where there are none; and as the argument of a kernel that has one only if there are.
 MemoryRange memory_of_scales(const Problem& problem);
 std::optional<MemoryRange> given_scales(const Problem& problem);

@@ -119,6 +119,7 @@ void launch_tiles(const OpCall& call, const Problem& problem, const TileRun& run
   const GroupedProblem* const groups = run.grouped;
   const Parts parts = groups == nullptr ? Parts::Of1 : groups->parts;
   Defines d = float_defines(p);
+  d.type(define::A_TYPE, p.types.a);
   d.set(define::ADD_SELF, p.end.self.has_value())
       .set(define::EDGE, groups != nullptr || has_edges(p, t))
       .set(define::PIECES, in_pieces)

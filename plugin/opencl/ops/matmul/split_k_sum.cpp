@@ -14,7 +14,7 @@ void sum_pieces(const OpCall& call, const Results& results, int64_t pieces, tb_a
   constexpr int64_t kMany = 64, kGroup = 128;
   const bool shared = pieces > kMany;
   const int64_t group = shared ? kMany : kGroup;
-  Defines d = matmul_defines(p);
+  Defines d = sum_defines(p);
   d.set(define::GUARDED, guard.word != 0).set(define::LANES, shared ? kMany : 1);
   const int64_t items = shared ? p.n * kMany : divide_up(p.n, kGroup) * kGroup;
   call.launch(kernels::matmul::split_k_sum::matmul_sum_pieces, d,

@@ -63,17 +63,14 @@ DType layer_weight_type(const OpCall& call, DType fallback) {
   return w ? w->dtype() : b ? b->dtype() : fallback;
 }
 
-Defines layer_defines(const LayerTypes& types, bool has_weight, bool has_bias, bool centred) {
+Defines layer_defines(const LayerTypes& types, bool has_weight, bool centred) {
   Defines d;
   d.type(define::COMPUTE, types.compute)
       .type(define::W, types.weights)
       .type(define::X, types.x)
-      .type(define::DY, types.dy)
       .type(define::S, types.statistics)
       .type(define::OUT, types.out);
-  return d.set(define::HAS_WEIGHT, has_weight)
-      .set(define::HAS_BIAS, has_bias)
-      .set(define::CENTRED, centred);
+  return d.set(define::HAS_WEIGHT, has_weight).set(define::CENTRED, centred);
 }
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s) {
@@ -108,9 +105,9 @@ struct LayerProblem {
 };
 
 Defines forward_defines(const LayerProblem& p) {
-  const DType in = p.in.dtype();
-  return layer_defines({p.compute, p.weights, in, in, p.scale.dtype(), p.out.dtype()},
-                       p.weight.tensor.has_value(), p.bias.tensor.has_value(), p.mean != nullptr);
+  Defines d = layer_defines({p.compute, p.weights, p.in.dtype(), p.scale.dtype(), p.out.dtype()},
+                            p.weight.tensor.has_value(), p.mean != nullptr);
+  return d.set(define::HAS_BIAS, p.bias.tensor.has_value());
 }
 
 Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {
@@ -119,6 +116,7 @@ Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {
 }
 void run_gpu(const OpCall& call, const LayerProblem& p, const LayerLayout& layout) {
   Defines d = forward_defines(p);
+  d.type(define::DY, p.in.dtype());  // of the kernel beside it in the file
   add_gpu_defines(d, call, layout, p.s);
   run_gpu_rows(call,
                call.launch(kernels::norm::layer_gpu::layer_norm, d,

@@ -42,9 +42,9 @@ int64_t rows_per_item(const LayerShape& s);  // for CPU drivers
 DType layer_weight_type(const OpCall& call, DType fallback);
 // What the kernels of both directions are told of the operands.
 struct LayerTypes {
-  DType compute, weights, x, dy, statistics, out;
+  DType compute, weights, x, statistics, out;
 };
-Defines layer_defines(const LayerTypes& types, bool has_weight, bool has_bias, bool centred);
+Defines layer_defines(const LayerTypes& types, bool has_weight, bool centred);
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s);
 void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,

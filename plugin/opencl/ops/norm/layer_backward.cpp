@@ -111,9 +111,9 @@ struct LayerGradient {
 };
 
 Defines gradient_defines(const LayerGradient& p) {
-  return layer_defines(
-      {p.compute, p.weights, p.x.dtype(), p.dy.dtype(), p.scale.dtype(), p.out.dtype()},
-      p.weight.tensor.has_value(), false, p.mean != nullptr);
+  Defines d = layer_defines({p.compute, p.weights, p.x.dtype(), p.scale.dtype(), p.out.dtype()},
+                            p.weight.tensor.has_value(), p.mean != nullptr);
+  return d.type(define::DY, p.dy.dtype());
 }
 
 Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& p) {
@@ -122,6 +122,7 @@ Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& 
 }
 void run_gradient_gpu(const OpCall& call, const LayerGradient& p, const LayerLayout& layout) {
   Defines d = gradient_defines(p);
+  d.set(define::HAS_BIAS, false);  // of the kernel beside it in the file
   add_gpu_defines(d, call, layout, p.s);
   run_gpu_rows(call,
                call.launch(kernels::norm::layer_gpu::layer_norm_backward, d,

@@ -45,10 +45,9 @@ PoolParams params_for(const OpCall& call, TensorView self, TensorView result) {
   return p;
 }
 
-Defines pool_defines(DType type, int64_t elements) {
-  Defines d;
-  d.type(define::A, type).set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
-  return d;
+// For kernels that count all elements.
+void count_elements(Defines& d, int64_t elements) {
+  d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
 }
 
 // Divides the pieces among work-items and sets p.pieces and p.per_item.
@@ -112,13 +111,15 @@ void launch_max(const OpCall& call, const MaxPool& pool, const KernelOf<Argument
 }
 void run_max_rows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
-  Defines d = pool_defines(pool.in.dtype(), elements);
-  d.set(define::STEP, pool.p.stride[1]);
+  Defines d;
+  d.type(define::A, pool.in.dtype()).set(define::STEP, pool.p.stride[1]);
   launch_max(call, pool, kernels::pool::pool_max_cpu::max_pool, d, elements / pool.p.out[1]);
 }
 void run_max_windows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
-  Defines d = pool_defines(pool.in.dtype(), elements);
+  Defines d;
+  d.type(define::A, pool.in.dtype());
+  count_elements(d, elements);
   d.set(define::LOWEST, lowest(pool.in.dtype())).set(define::ADAPTIVE, pool.adaptive);
   launch_max(call, pool, kernels::pool::pool_max::max_pool, d,
              by_style(call, elements / pool.p.out[1], elements));
@@ -175,9 +176,11 @@ void launch_max_gradient(const OpCall& call, const MaxGradient& pool,
   const int64_t elements = std::max(pool.out.numel(), pool.in.numel());
   PoolParams p = pool.p;
   const Division division = divide_pieces(call, p, pieces);
+  Defines d;
+  d.type(define::A, pool.out.dtype());
+  count_elements(d, elements);
   // Argument names are those of the forward kernel: `in` is the tensor that the kernel reads.
-  call.launch(kernel, pool_defines(pool.out.dtype(), elements),
-              {.in = pool.out, .out = pool.in, .index = pool.indices, .p = p})
+  call.launch(kernel, d, {.in = pool.out, .out = pool.in, .index = pool.indices, .p = p})
       .run(division.global, division.local);
 }
 void run_spread(const OpCall& call, const MaxGradient& pool) {
@@ -237,11 +240,11 @@ const char* refuse_average_rows(const OpCall&, const AveragePool& pool) {
   return p.out[1] <= 1024 && p.in[1] + p.padding[1] <= 960 ? nullptr : "rows are too long";
 }
 template <typename Arguments>
-void launch_average(const OpCall& call, const AveragePool& pool,
-                    const KernelOf<Arguments>& kernel) {
+void launch_average(const OpCall& call, const AveragePool& pool, const KernelOf<Arguments>& kernel,
+                    Defines d = {}) {
   PoolParams p = pool.p;
   const int64_t elements = pool.out.numel();
-  Defines d = pool_defines(pool.in.dtype(), elements);
+  d.type(define::A, pool.in.dtype());
   d.set(define::ADAPTIVE, pool.adaptive).set(define::STEP, p.stride[1] <= 2 ? p.stride[1] : 0);
   const Division division =
       divide_pieces(call, p, by_style(call, elements / pool.out.size(-1), elements));
@@ -253,7 +256,9 @@ void run_average_rows(const OpCall& call, const AveragePool& pool) {
 }
 void run_average_windows(const OpCall& call, const AveragePool& pool) {
   namespace kernel = kernels::pool::pool_average;
-  launch_average(call, pool, pool.backward ? kernel::average_backward : kernel::average);
+  Defines d;
+  count_elements(d, pool.out.numel());
+  launch_average(call, pool, pool.backward ? kernel::average_backward : kernel::average, d);
 }
 
 constinit const AlgorithmFor<AveragePool> kAverageRows(

@@ -25,7 +25,7 @@ double rounded(double value, DType type) {
 
 Defines draw_defines(DType out, bool wide) {
   Defines d;
-  d.type(define::OUT, out).set(define::OUT_FLOATING, is_floating(out)).set(define::WIDE, wide);
+  d.type(define::OUT, out).set(define::WIDE, wide);
   return d;
 }
 
@@ -33,6 +33,7 @@ void draw(const OpCall& call, TensorView out, const RandomParams& p, bool wide, 
           const TensorView* probabilities = nullptr) {
   Defines d = draw_defines(out.dtype(), wide);
   d.set(define::VALUE, value)
+      .set(define::OUT_FLOATING, is_floating(out.dtype()))
       .type(define::IN, probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
   run_draws(call, p, wide, [&](const RandomParams& cut) {
     return call.launch(

@@ -87,31 +87,34 @@ Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
   return d;
 }
 
-// `d`: defines that the style's kernel needs besides.
+// `style`: defines that the style's kernel needs besides.
 template <typename Arguments>
 void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf<Arguments>& kernel,
-         Defines d) {
+         const Defines& style) {
   const auto& [self, b, largest, values, indices] = p;
   const DType compute = arithmetic(self.dtype());
   const bool narrow = size_of(compute) == 4;
   if (narrow && cut.chunk >= (int64_t{1} << 31))
     unsupported(TB_REASON_SIZE, "{}: {} elements in one piece", call.name(), cut.chunk);
   const int64_t outputs = b.outer * b.inner;
-  d.type(define::COMPUTE, compute)
-      .type(define::POSITION, narrow ? DType::Int32 : DType::Int64)
-      .type(define::A, self.dtype());
-  d.set(define::COMPARE, largest ? ">" : "<");
-  Defines last = d;
-  last.type(define::VALUE, values != nullptr ? values->dtype() : compute);
-  last.set(define::VALUES, values != nullptr).set(define::INDICES, indices != nullptr);
+  const auto writing = [&](Defines d, DType value, bool writes_values, bool writes_indices) {
+    d.type(define::COMPUTE, compute)
+        .type(define::POSITION, narrow ? DType::Int32 : DType::Int64)
+        .type(define::A, self.dtype());
+    d.set(define::COMPARE, largest ? ">" : "<").type(define::VALUE, value);
+    return d.set(define::VALUES, writes_values).set(define::INDICES, writes_indices);
+  };
+  const auto last = [&](const Defines& d) {
+    return writing(d, values != nullptr ? values->dtype() : compute, values != nullptr,
+                   indices != nullptr);
+  };
   std::vector<Scratch> partial;
   if (cut.pieces > 1) {
-    d.type(define::VALUE, compute).set(define::VALUES, 1).set(define::INDICES, 1);
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.pieces * size_of(compute))));
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.pieces * 8)));
   }
   const bool whole = partial.empty();
-  call.launch(kernel, whole ? last : d,
+  call.launch(kernel, whole ? last(style) : writing(style, compute, true, true),
               {.a = self,
                .value = whole ? MemoryRange(values) : partial[0],
                .index = whole ? MemoryRange(indices) : partial[1],
@@ -123,7 +126,7 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
       .run(cut.global, cut.local);
   if (whole) return;
   const auto local = by_style<int64_t>(call, 1, 64);
-  call.launch(kernels::reduce::arg_merge::merge, last,
+  call.launch(kernels::reduce::arg_merge::merge, last({}),
               {.partial = partial[0],
                .at = partial[1],
                .value = values,

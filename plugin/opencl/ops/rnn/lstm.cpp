@@ -35,7 +35,8 @@ void run_forward(const OpCall& call, const Lstm& what) {
 void run_backward(const OpCall& call, const Lstm& what) {
   const Cells cells(call, what.state);
   Defines d = cell_defines(what.state.dtype(), false);
-  d.set(define::HAS_HY, what.has_hy).set(define::HAS_CY, what.has_cy);
+  if (what.has_hy) d.set(define::HAS_HY, 1);
+  if (what.has_cy) d.set(define::HAS_CY, 1);
   call.launch(kernels::rnn::lstm::backward, d,
               {.grad_gates = what.grad_gates,
                .grad_cx = what.grad_cx,

@@ -64,7 +64,7 @@ class DigitSorter {
         defines_(key_defines(in_.dtype(), problem.order)) {
     passes_ = divide_up(std::min(problem.order.low_bits, 8 * size_of(in_.dtype())), 8);
     some_ = is_integral(in_.dtype(), false) && size_of(in_.dtype()) >= 4;
-    defines_.set(define::GROUP, group_).set(define::VALUES, values_ != nullptr);
+    defines_.set(define::GROUP, group_);
   }
 
   // Selects until rows are short enough, which then fit tiles.
@@ -83,6 +83,7 @@ class DigitSorter {
     p.tile_rows = std::min(rows_, tile / p.length);
     Defines d = defines_;
     d.set(define::ITEMS, tile / group_)
+        .set(define::VALUES, values_ != nullptr)
         .set(define::ENTRIES, entries_.has_value())
         .set(define::SOME, some_);
     run(call_.launch(kernels::sort::radix_tile::sort_tiles, d,
@@ -116,6 +117,7 @@ class DigitSorter {
     const bool some = some_ && passes_ > 2;  // finding out takes longer than two passes
     Defines d = defines_;
     d.set(define::ITEMS, tile_ / group_)
+        .set(define::VALUES, values_ != nullptr)
         .set(define::SOME, some)
         .set(define::RETURNS, (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);

@@ -98,7 +98,7 @@ class Sorter {
     const auto items = division.global[0];
     const Scratch buffers = call_.scratch(items * static_cast<uint64_t>(2 * p.room * entry_bytes_));
     call_
-        .launch(kernels::sort::sort_select::select_best, with_values(false),
+        .launch(kernels::sort::sort_select::select_best, defines_,
                 {.entry = entries_, .spare = buffers, .in = in_, .p = p})
         .run(division.global, division.local);
     return kept_;

@@ -42,17 +42,21 @@ template <typename Arguments>
 void launch_upsampling(const OpCall& call, const Upsampling& what, int64_t pieces,
                        const KernelOf<Arguments>& kernel, Defines d = {}) {
   const DType type = what.in.dtype();
-  const int64_t elements = what.out.numel();
   d.type(define::A, type).set(define::FLOATING, is_floating(type));
   d.set(define::LINEAR, what.mode != Mode::Nearest)
       .set(define::CORNERS, what.mode == Mode::AlignedCorners);
-  d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
   UpsampleParams p = what.p;
   p.pieces = pieces;
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   call.launch(kernel, d, {.target = what.out, .source = what.in, .p = p})
       .run(division.global, division.local);
+}
+
+// For kernels that count all elements.
+Defines element_defines(const Upsampling& what) {
+  Defines d;
+  return d.set(define::INDEX, what.out.numel() < INT32_MAX ? "uint" : "ulong");
 }
 
 const char* refuse_rows(const OpCall&, const Upsampling& what) {
@@ -68,7 +72,7 @@ void run_planes(const OpCall& call, const Upsampling& what) {
   namespace kernel = kernels::upsample::upsample;
   const int64_t elements = what.out.numel();
   launch_upsampling(call, what, by_style(call, elements / what.out.size(-1), elements),
-                    what.backward ? kernel::backward : kernel::forward);
+                    what.backward ? kernel::backward : kernel::forward, element_defines(what));
 }
 
 constexpr int64_t kVector = 16;  // bytes, as in upsample_nearest.cl
@@ -82,7 +86,7 @@ const char* refuse_nearest(const OpCall&, const Upsampling& what) {
 }
 void run_nearest(const OpCall& call, const Upsampling& what) {
   const int64_t bytes = size_of(what.in.dtype());
-  Defines d;
+  Defines d = element_defines(what);
   d.set(define::BYTES, bytes);
   launch_upsampling(call, what, what.out.numel() * bytes / kVector,
                     kernels::upsample::upsample_nearest::forward, d);

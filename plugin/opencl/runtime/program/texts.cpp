@@ -2,27 +2,29 @@
 #include <fmt/format.h>
 
 #include "base/config.h"
+#include "kernel_reads.h"
 #include "program.h"
 #include "runtime/driver/caps.h"
 #include "source.h"
 
 namespace ocltensor::opencl {
-
 // What the plugin's headers and kernels are told of the device, so that launchers need not.
 std::string ProgramCache::prefix() const {
   std::string lines =
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
   if (caps_.steps_at_once < kAllSteps)
     lines += fmt::format("#define STEPS_AT_ONCE {}\n", caps_.steps_at_once);
-  if (!caps_.indexed_structures) lines += "#define COPIES_STRUCTURES 1\n";
+  lines += fmt::format("#define COPIES_STRUCTURES {:d}\n", !caps_.indexed_structures);
   return lines;
 }
 
 ProgramText ProgramCache::text_of(const Source& source, const Defines& defines) const {
-  const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu;
-  const char* outline = outlined && is_embedded() ? "#define OUTLINED 1\n" : "";
-  ProgramText text{source.path, defines.line(),
-                   without_hidden(caps_, outline + prefix() + defines.source() + expand(source)),
+  const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu && is_embedded();
+  const std::string lines = defines.source();
+  const std::string head = fmt::format("#define OUTLINED {:d}\n", outlined) + prefix() + lines;
+  refuse_unread(source, lines);
+  refuse_missing(source, head);
+  ProgramText text{source.path, defines.line(), without_hidden(caps_, head + expand(source)),
                    caps_.build_options, TextOrigin::Plugin};
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
   if (config::get_bool(config::Knob::FastMath))

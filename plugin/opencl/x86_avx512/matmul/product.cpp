@@ -46,7 +46,7 @@ const char* pass_over(const OpCall&, const Problem& p) {
 void run_product(const OpCall& call, const Problem& p, const TilePlan& plan) {
   const auto multiply = [&](const Problem& q) {
     matmul::multiply_packed(call, q, plan, pairs(p),
-                            kernels::x86_avx512::matmul::product_pack::product_pack,
+                            kernels::x86_avx512::matmul::product_pack::product_pack, Defines(),
                             kernels::x86_avx512::matmul::product::product);
   };
   matmul::round_once(call, p, matmul::takes_several_blocks(pairs(p)), multiply);

@@ -1,7 +1,7 @@
 """Inductor's operations on values as OpenCL C, for one value and for vectors alike.
 
-What is a function of one or two numbers is a row of a table; functions with a ``_`` at the end are
-those of kernels/include/math.h, which are the operators' own.
+Where an operator has the same formula, it is the operator's row of expressions.def (formulas.py).
+What is written here differs from that row, or has none, for the reason beside it.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from torch._inductor.codegen.common import (
 from torch._inductor.utils import get_bounds_index_expr, sympy_index_symbol
 from torch._inductor.virtualized import V, ops
 
+from torch_ocl.inductor.formulas import formula
 from torch_ocl.inductor.types import (
     as_type,
     cast,
@@ -29,27 +30,24 @@ from torch_ocl.inductor.types import (
     value_type,
 )
 
-_FUNCTIONS = {
-    **{name: name for name in "sqrt exp2 expm1 log log2 log10 log1p tan sinh cosh asin".split()},
-    **{name: name for name in "acos atan asinh acosh atanh erfc rsqrt floor ceil trunc".split()},
-    **{name: f"{name}_" for name in "exp sin cos tanh erf lgamma".split()},
-    "round": "rint",
+# Operations and the operators' rows. Of floats; where there is no row for integers, these are
+# computed as float32.
+_OF_ONE = {
+    **{name: f"{name}.out" for name in "sqrt exp2 expm1 log log2 log10 log1p tan sinh".split()},
+    **{name: f"{name}.out" for name in "cosh asin acos atan asinh acosh atanh erf erfc".split()},
+    **{name: f"{name}.out" for name in "rsqrt sin cos tanh lgamma floor ceil trunc round".split()},
 }
-_FUNCTIONS_OF_TWO = {
-    **{name: name for name in ("atan2", "hypot", "copysign")},
-    "pow": "pow_",
-    "nextafter": "nextafter_",
+_OF_TWO = {
+    **{name: f"{name}.out" for name in ("atan2", "hypot", "copysign", "nextafter")},
+    "pow": "pow.Tensor_Tensor_out",
 }
-_ARITHMETIC = {"add": ("+", "|"), "sub": ("-", "^"), "mul": ("*", "&")}  # of numbers, of truths
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+_COMPARISONS = {name: f"{name}.Tensor_out" for name in ("eq", "ne", "lt", "gt", "le", "ge")}
 _BITS = {
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "and_": "&",
-    "or_": "|",
-    "xor": "^",
+    **{f"bitwise_{name}": f"bitwise_{name}.Tensor_out" for name in ("and", "or", "xor")},
+    **{f"{name}_": f"bitwise_{name}.Tensor_out" for name in ("and", "or", "xor")},
 }
+# Of numbers (the rows of add and sub have a factor) and of truths (0 or -1).
+_ARITHMETIC = {"add": ("+", "|"), "sub": ("-", "^"), "mul": ("*", "&")}
 _TO_INTEGER = {
     "trunc_to_int": "trunc",
     "floor_to_int": "floor",
@@ -62,11 +60,6 @@ SCALAR_ONLY = frozenset(
 )
 # The same where they compute in float64, whose vectors PoCL gets wrong (include/fmod.h, pow.h).
 SCALAR_IN_FLOAT64 = frozenset(("mod", "fmod", "remainder", "pow"))
-
-
-def function(name: str, dtype: torch.dtype) -> str:
-    """The headers have their functions for float; others are OpenCL's own."""
-    return name if dtype == torch.float32 else name.removesuffix("_")
 
 
 class OpenCLOverrides(OpOverrides):
@@ -159,20 +152,31 @@ class OpenCLOverrides(OpOverrides):
     # ---- Arithmetic
     @staticmethod
     def neg(x: Any) -> str:
-        return f"(-{x})"
+        return _row("neg.out", computed(x.dtype), x)
+
+    @staticmethod
+    def exp(x: Any) -> str:
+        """The row's is exact on CPU drivers, too; softmax and sigmoid need none under 2.7e-38."""
+        dtype = computed(x.dtype)
+        if dtype == torch.float64:
+            return f"exp({x})"
+        return f"exp_({as_type(x, torch.float32)})"
 
     @staticmethod
     def abs(x: Any) -> str:
-        if computed(x.dtype).is_floating_point:
-            return f"fabs({x})"
-        return f"convert_{value_type(x.dtype)}(abs({x}))"
+        """OpenCL's function for integers; the row's choice is an int where x is shorter."""
+        dtype = computed(x.dtype)
+        if dtype.is_floating_point:
+            return _row("abs.out", dtype, x)
+        return f"convert_{value_type(dtype)}(abs({x}))"
 
     @staticmethod
     def truediv(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
         if not dtype.is_floating_point:
             x, y = cast(x, dtype, torch.float32), cast(y, dtype, torch.float32)
-        return f"({x} / {y})"
+            dtype = torch.float32
+        return _row("div.out", dtype, x, y)
 
     int_truediv = truediv
     div_rn = truediv
@@ -180,28 +184,30 @@ class OpenCLOverrides(OpOverrides):
     @staticmethod
     def truncdiv(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
-        return f"trunc({x} / {y})" if dtype.is_floating_point else f"divided({x}, {y})"
+        trunc = formula("div.out_mode:trunc", dtype, x, y)
+        return trunc or f"divided({x}, {y})"  # generated.h has it for each integer type
 
     @staticmethod
     def floordiv(a: Any, b: Any) -> str:
+        """Of floats as Inductor's other back ends have it: the row's remainder is not taken."""
         x, y, dtype = common(a, b)
         return f"floor({x} / {y})" if dtype.is_floating_point else f"floor_divided({x}, {y})"
 
     @staticmethod
     def mod(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
-        name = function("fmod_", dtype) if dtype.is_floating_point else "divided_rest"
-        return f"{name}({x}, {y})"
+        return formula("fmod.Tensor_out", dtype, x, y) or f"divided_rest({x}, {y})"
 
     fmod = mod
 
     @staticmethod
     def remainder(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
-        if dtype == torch.float32:
-            return f"remainder_({x}, {y})"
+        if (text := formula("remainder.Tensor_out", dtype, x, y)) is not None:
+            return text
         if not dtype.is_floating_point:
             return f"floor_divided_rest({x}, {y})"
+        # In float64 without the header's function.
         rest = f"fmod({x}, {y})"
         return f"({rest} + (({rest} != 0) & (({rest} < 0) != ({y} < 0))) * {y})"
 
@@ -220,11 +226,12 @@ class OpenCLOverrides(OpOverrides):
 
     @staticmethod
     def sigmoid(x: Any) -> str:
+        """In float64 without the header's function."""
         if x.dtype == torch.float64:
             return f"(1.0 / (1.0 + exp(-{x})))"
-        return f"sigmoid_({as_type(x, torch.float32)})"
+        return _row("sigmoid.out", torch.float32, as_type(x, torch.float32))
 
-    # ---- Truth
+    # ---- Truth: 0 or -1, where the rows have 0 or 1
     @staticmethod
     def logical_and(a: Any, b: Any) -> str:
         return f"({as_type(a, torch.bool)} & {as_type(b, torch.bool)})"
@@ -243,8 +250,9 @@ class OpenCLOverrides(OpOverrides):
 
     @staticmethod
     def isnan(x: Any) -> str:
-        floats = computed(x.dtype).is_floating_point
-        return truth(f"isnan({x})") if floats else literal(False, torch.bool)
+        dtype = computed(x.dtype)
+        floats = dtype.is_floating_point
+        return truth(_row("isnan.out", dtype, x)) if floats else literal(False, torch.bool)
 
     @staticmethod
     def isinf(x: Any) -> str:
@@ -253,22 +261,18 @@ class OpenCLOverrides(OpOverrides):
 
     @staticmethod
     def signbit(x: Any) -> str:
-        floats = computed(x.dtype).is_floating_point
-        return truth(f"signbit({x})" if floats else f"{x} < {literal(0, x.dtype)}")
+        return truth(_row("signbit.out", computed(x.dtype), x))
 
     @staticmethod
     def sign(x: Any) -> str:
         if x.dtype == torch.bool:
             return str(x)
-        zero, rest = literal(0, x.dtype), literal(0, x.dtype)
-        if x.dtype.is_signed:
-            rest = select(truth(f"{x} < {zero}"), literal(-1, x.dtype), zero, x.dtype)
-        return select(truth(f"{x} > {zero}"), literal(1, x.dtype), rest, x.dtype)
+        return _row("sign.out", computed(x.dtype), x)
 
     # ---- Bits
     @staticmethod
     def bitwise_not(x: Any) -> str:
-        return f"(~{x})"
+        return _row("bitwise_not.out", computed(x.dtype), x)
 
     @staticmethod
     def bitwise_left_shift(a: Any, b: Any) -> str:
@@ -294,7 +298,8 @@ class OpenCLOverrides(OpOverrides):
 
 
 def _order(a: Any, b: Any, better: str, of_truths: str, of_integers: str) -> str:
-    """The larger or the smaller one; a NaN in either wins, of equal numbers the first."""
+    """The larger or the smaller one; a NaN in either wins, of equal numbers the first. As the rows'
+    functions, which are for float alone, and of maxima and minima all types are asked."""
     x, y, dtype = common(a, b)
     if dtype == torch.bool:
         return f"({x} {of_truths} {y})"
@@ -304,7 +309,8 @@ def _order(a: Any, b: Any, better: str, of_truths: str, of_integers: str) -> str
 
 
 def _shift(a: Any, b: Any, operator: str) -> str:
-    """By less than the type's bits; as ATen, by more all bits leave."""
+    """By less than the type's bits; as ATen, by more all bits leave. As the rows' functions, which
+    are for one type."""
     x, y, dtype = common(a, b)
     bits, zero = 8 * dtype.itemsize, literal(0, dtype)
     inside = truth(f"{y} >= {zero}") + " & " + truth(f"{y} < {literal(bits, dtype)}")
@@ -320,23 +326,25 @@ def _draw(name: str, seed: Any, offset: Any) -> str:
     return f"{name}((ulong){seed}.s0, convert_uint{V.kernel.width}({offset}))"
 
 
-def _of_one(name: str) -> Callable[[Any], str]:
+def _row(row: str, dtype: torch.dtype, a: Any, b: Any = "") -> str:
+    text = formula(row, dtype, str(a), str(b))
+    assert text is not None, f"{row} is not for {dtype}"
+    return text
+
+
+def _of_one(row: str) -> Callable[[Any], str]:
     def text(x: Any) -> str:
-        if x.dtype is not None and not computed(x.dtype).is_floating_point:
-            if name in ("floor", "ceil", "trunc", "rint"):
-                return str(x)
-            return f"{name}({as_type(x, torch.float32)})"
-        return f"{function(name, computed(x.dtype))}({x})"
+        own = formula(row, computed(x.dtype), str(x)) if x.dtype != torch.bool else None
+        return own or _row(row, torch.float32, as_type(x, torch.float32))
 
     return text
 
 
-def _of_two(name: str) -> Callable[[Any, Any], str]:
+def _of_two(row: str) -> Callable[[Any, Any], str]:
     def text(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
-        if not dtype.is_floating_point:
-            x, y, dtype = as_type(a, torch.float32), as_type(b, torch.float32), torch.float32
-        return f"{function(name, dtype)}({x}, {y})"
+        own = formula(row, dtype, str(x), str(y))
+        return own or _row(row, torch.float32, *(as_type(v, torch.float32) for v in (a, b)))
 
     return text
 
@@ -349,20 +357,20 @@ def _arithmetic(of_numbers: str, of_truths: str) -> Callable[[Any, Any], str]:
     return text
 
 
-def _comparison(operator: str) -> Callable[[Any, Any], str]:
+def _comparison(row: str) -> Callable[[Any, Any], str]:
     def text(a: Any, b: Any) -> str:
         x, y, dtype = common(a, b)
         if dtype == torch.bool:  # true is -1, and so less than false
             x, y = f"(-{x})", f"(-{y})"
-        return truth(f"{x} {operator} {y}")
+        return truth(_row(row, dtype, x, y))
 
     return text
 
 
-def _bits(operator: str) -> Callable[[Any, Any], str]:
+def _bits(row: str) -> Callable[[Any, Any], str]:
     def text(a: Any, b: Any) -> str:
-        x, y, _ = common(a, b)
-        return f"({x} {operator} {y})"
+        x, y, dtype = common(a, b)
+        return _row(row, dtype, x, y)
 
     return text
 
@@ -377,11 +385,11 @@ def _to_integer(name: str) -> Callable[[Any, torch.dtype], str]:
 def _fill_in() -> None:
     """Adds the tables' rows, and for what is missing methods that say so."""
     rows: dict[str, Callable[..., str]] = {}
-    rows |= {name: _of_one(text) for name, text in _FUNCTIONS.items()}
-    rows |= {name: _of_two(text) for name, text in _FUNCTIONS_OF_TWO.items()}
+    rows |= {name: _of_one(row) for name, row in _OF_ONE.items()}
+    rows |= {name: _of_two(row) for name, row in _OF_TWO.items()}
     rows |= {name: _arithmetic(*both) for name, both in _ARITHMETIC.items()}
-    rows |= {name: _comparison(operator) for name, operator in _COMPARISONS.items()}
-    rows |= {name: _bits(operator) for name, operator in _BITS.items()}
+    rows |= {name: _comparison(row) for name, row in _COMPARISONS.items()}
+    rows |= {name: _bits(row) for name, row in _BITS.items()}
     rows |= {name: _to_integer(text) for name, text in _TO_INTEGER.items()}
     rows["mul_rn"] = rows["mul"]
     for name, text in rows.items():
