@@ -36,7 +36,7 @@ _CALLS = (
 # Calls in CPU style: one kernel draws 64 numbers at a time, a fused one 16.
 _RANDOM = (aten.native_dropout.default,)
 # Calls in CPU style: their windows, steps and gathers fit no vectors of a fused kernel, which then
-# takes three to twelve times as long as the operator's own.
+# takes several times as long as the operator's own (bench/history.md).
 _POOLS = ("avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d")
 _POOLS_WITH_PLACES = ("max_pool2d_with_indices", "max_pool3d_with_indices")
 _PADS = tuple(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))
