@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 from compile_case import CompileCase, launches, to_ocl
@@ -86,6 +88,31 @@ class Combined(InGpuStyle, CompileCase):
         got = torch.compile(lambda xs: torch._foreach_mul(torch._foreach_exp(xs), 2.0))(inputs)
         for ours, x in zip(got, inputs, strict=True):
             torch.testing.assert_close(ours.cpu(), x.cpu().exp() * 2)
+
+    def test_fewer_parameters_than_a_fused_kernel_would_have(self) -> None:
+        from torch_ocl.inductor import runtime
+        from torch_ocl.inductor.target import Target
+
+        few = dataclasses.replace(Target.of(torch.device("ocl")), tensors=10)
+        taken, define = [], runtime.Kernels.define
+
+        def count(self, device, name, source, *launch_range):
+            taken.append(source.count("_base, ulong"))
+            define(self, device, name, source, *launch_range)
+
+        def sums(*xs):
+            total = xs[0]
+            for x in xs[1:]:
+                total = total.sin() + x
+            return total
+
+        with (
+            mock.patch.object(Target, "of", lambda device: few),
+            mock.patch.object(runtime.Kernels, "define", count),
+        ):
+            # A sine's slope is at most 1, but 24 of them add their roundings.
+            self.check(sums, *(torch.randn(70) for _ in range(25)), rtol=1e-4, atol=1e-5)
+        self.assertLessEqual(max(taken), few.tensors)
 
 
 OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -1,6 +1,7 @@
 """torch.compile: functions of each kind, with sizes that are fixed and sizes that vary."""
 
 import unittest
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -119,6 +120,51 @@ class Functions(InGpuStyle, CompileCase):
     def test_bits(self) -> None:
         self.check(lambda a: (a.view(torch.int32) & 0xFF, (a * 2).half().view(torch.int16)), r(40))
         self.check(lambda a: (a.view(torch.int16) + 1, a.half().view(torch.float32).abs()), r(40))
+
+
+GRID = torch.rand(2, 5, 6, 2) * 2 - 1
+WHOLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "nearest": lambda x: F.interpolate(x, scale_factor=2.5),
+    "bilinear": lambda x: F.interpolate(x, size=(4, 30), mode="bilinear", align_corners=True),
+    "bicubic": lambda x: F.interpolate(x, scale_factor=(1.5, 2.0), mode="bicubic"),
+    "trilinear": lambda x: F.interpolate(x[None], scale_factor=2, mode="trilinear"),
+    "reflection": lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"),
+    "replication": lambda x: F.pad(x, (1, 2, 3, 1), mode="replicate"),
+    "zeros": lambda x: F.pad(x, (-1, 2, 3, 1), value=2.0),
+    "grid": lambda x: F.grid_sample(x, GRID.to(x.device), align_corners=False),
+    "maxima": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "means": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "means of parts": lambda x: F.adaptive_avg_pool2d(x, (4, 3)),
+}
+
+
+@unittest.skipIf(IS_GPU_STYLE, "kernels of GPUs take the pieces")
+class Whole(CompileCase):
+    """Operators whose kernels for CPUs are better than what would be fused of their pieces."""
+
+    def compare(self, function: Callable, dynamic: bool) -> list[int]:
+        """With the CPU's results and gradients; how many kernels each pass has."""
+        torch._dynamo.reset()
+        x = torch.randn(2, 3, 9, 11)
+        before, results = len(torch.ocl.compile_report()), []
+        for device, call in (("ocl", torch.compile(function, dynamic=dynamic)), ("cpu", function)):
+            own = x.to(device).requires_grad_()
+            out = call(own)
+            ramp = torch.linspace(-1, 1, out.numel()).view(out.shape).to(device)
+            results.append((out.detach(), *torch.autograd.grad(out, own, ramp)))
+        self.close(*results, 2e-5, 2e-5)
+        return [len(graph.kernels) for graph in torch.ocl.compile_report()[before:]]
+
+    def test_calls_and_their_gradients(self) -> None:
+        for name, function in WHOLE.items():
+            with self.subTest(name):
+                kernels = self.compare(function, dynamic=False)
+                self.assertEqual(sum(kernels), 0)
+
+    def test_sizes_that_vary(self) -> None:
+        for name in ("nearest", "bilinear", "zeros", "maxima"):
+            with self.subTest(name):
+                self.compare(WHOLE[name], dynamic=True)
 
 
 if __name__ == "__main__":

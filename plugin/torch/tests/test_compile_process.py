@@ -238,6 +238,9 @@ class Kernels(CompileCase):
                 lambda x, w: x + x @ w: 0,
                 lambda x, w: (x.sin() @ w).add(x): 1,
                 lambda x, w: x + 2 * (x @ w): 1,
+                lambda x, w: x @ w + w[3]: 0,
+                lambda x, w: F.relu(w[3] + x @ w): 0,
+                lambda x, w: F.gelu(x + x @ w): 0,
                 lambda x, w: (x @ w).view(10, 48) + x[0, :1]: 0,
                 lambda x, w: (y := x @ w) + x + y: 1,
                 lambda x, w: torch.mm(x[0], w).mT + w[:, :5]: 1,
@@ -262,11 +265,23 @@ class Kernels(CompileCase):
             lambda x, w: x[:1] @ w + x,
             lambda x, w: (x @ w).view(5, 1, 48) + w[:45].view(5, 9, 48),
             lambda x, w: x @ w + x.shape[0],
+            lambda x, w: (x @ w).view(5, 6, 8) + w[0, :8],
+            lambda x, w: (x @ w).view(-1, 48, 5) + w[0, :5],
+            lambda x, w: x @ w + w[:, :1].sum(0),
         ):
             torch._dynamo.reset()
             want = function(x.double(), w.double()).float()
             got = torch.compile(function, dynamic=True)(*to_ocl([x, w]))
             self.close(got, want, 8 * torch.finfo(torch.float32).eps, 1e-5)
+
+    def test_products_are_rounded_as_in_eager_mode(self) -> None:
+        """On request: what ends a product would have its sums without their rounding."""
+        torch.manual_seed(4)
+        layer, x = torch.nn.Linear(48, 48, dtype=torch.bfloat16), torch.randn(9, 48).bfloat16()
+        layer, x = layer.to("ocl"), x.to("ocl")
+        with torch.no_grad(), config.patch(emulate_precision_casts=True):
+            got, want = torch.compile(lambda x: F.gelu(layer(x)))(x), F.gelu(layer(x))
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
 
     def test_an_activation_and_its_gradient(self) -> None:
         def run(device, call):

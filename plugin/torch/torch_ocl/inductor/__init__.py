@@ -16,7 +16,7 @@ import torch
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
 from torch_ocl.inductor import settings
-from torch_ocl.inductor.lowerings import decompositions
+from torch_ocl.inductor.lowerings import decompositions, whole_resizes
 from torch_ocl.inductor.registration import register
 from torch_ocl.inductor.report import report
 
@@ -26,14 +26,15 @@ def compile_graph(
 ) -> Callable[..., Any]:
     """Compiles a graph of Dynamo's that has tensors on ocl."""
     register()
-    return compile_fx(
-        graph,
-        inputs,
-        inner_compile=compile_pass,
-        config_patches=config_patches,
-        decompositions=decompositions(),
-        **options,
-    )
+    with whole_resizes():
+        return compile_fx(
+            graph,
+            inputs,
+            inner_compile=compile_pass,
+            config_patches=config_patches,
+            decompositions=decompositions(),
+            **options,
+        )
 
 
 def compile_pass(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Choices of Inductor that depend on a device's parallelism."""
+"""Choices of Inductor that depend on what a device has: its parallelism, a kernel's parameters."""
+
+from typing import Any
 
 import torch
 from torch._inductor.choices import InductorChoices
@@ -9,6 +11,19 @@ _PIECE = 16384  # elements of a piece of a long row, at least
 
 
 class OpenCLChoices(InductorChoices):
+    @staticmethod
+    def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
+        """Not nodes that would together name more tensors than a kernel takes; the kernels of lists
+        are dealt out later (combo.py)."""
+        if not InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score):
+            return False
+        device = node1.get_device()
+        is_ours = isinstance(device, torch.device) and device.type == "ocl"
+        if not is_ours or node1.is_foreach() or node2.is_foreach():
+            return True
+        most = Target.of(device).tensors
+        return not scheduler.fusion_prevent_too_many_reads_and_writes(node1, node2, most)
+
     @staticmethod
     def reduction_split_factor(
         device: torch.device, reduction_numel_hint: int, numel_hint: int, inner_reduction: bool

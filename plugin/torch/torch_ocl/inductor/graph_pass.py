@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 import torch
+from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 from torch_ocl.inductor.target import identity
@@ -68,7 +69,15 @@ def _replace_by_where(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 
 _VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+_PARTS = (*_VIEWS, aten.select.int, aten.slice.Tensor, aten.unsqueeze.default)
+"""Views that name memory which is there already."""
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _ends() -> tuple[torch.dtype, ...]:
+    """Types whose products are ended by their kernel: 16-bit ones are rounded once then, which is
+    not what eager mode gives."""
+    return _FLOATS[:1] if config.emulate_precision_casts else _FLOATS
 
 
 def _product_of(node: torch.fx.Node) -> torch.fx.Node | None:
@@ -86,7 +95,7 @@ def _product_of(node: torch.fx.Node) -> torch.fx.Node | None:
         return None
     fake = product.meta.get("val")
     is_ours = isinstance(fake, torch.Tensor) and fake.device.type == "ocl"
-    return product if is_ours and fake.dtype in _FLOATS else None
+    return product if is_ours and fake.dtype in _ends() else None
 
 
 def _end_product(graph: torch.fx.Graph, product: torch.fx.Node, node: torch.fx.Node) -> None:
@@ -109,7 +118,7 @@ def _base(node: Any) -> Any:
 def _is_in_memory_before(node: torch.fx.Node, product: torch.fx.Node) -> bool:
     """Whether a value has to be in memory when a product begins: an input, a call's result, or what
     the product is computed from."""
-    while node.target in _VIEWS:
+    while node.target in _PARTS:
         node = node.args[0]
     if node.op == "placeholder" or node.target in (
         *_PRODUCTS,
@@ -143,9 +152,10 @@ def _sum_of(node: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node] | None:
         result, added, total = product.meta["val"], other.meta["val"], node.meta["val"]
         if not isinstance(added, torch.Tensor):  # a size
             continue
-        fits = added.dtype == result.dtype and added.shape == total.shape
+        is_row = added.dim() == 1 and added.shape == result.shape[1:] == total.shape[-1:]
+        fits = added.dtype == result.dtype and (is_row or added.shape == total.shape)
         fits = fits and given.meta["val"].shape == total.shape  # else the product is repeated
-        is_ours = result.device.type == "ocl" == added.device.type and result.dtype in _FLOATS
+        is_ours = result.device.type == "ocl" == added.device.type and result.dtype in _ends()
         if fits and is_ours and added.is_contiguous() and _is_in_memory_before(other, product):
             return product, other
     return None
@@ -161,7 +171,9 @@ def _add_in_product(
     shape = list(product.meta["val"].shape)
     add = functools.partial(_call, graph, product)
     with graph.inserting_before(node):
-        rows = other if list(other.meta["val"].shape) == shape else _view(graph, other, shape)
+        added = other.meta["val"]
+        is_fit = added.dim() == 1 or list(added.shape) == shape
+        rows = other if is_fit else _view(graph, other, shape)
         whole = add(aten.addmm.default, rows, *product.args)
         if list(node.meta["val"].shape) != shape:
             whole = _view(graph, whole, list(node.meta["val"].shape))

@@ -1,15 +1,20 @@
 """Operators that stay whole: formulas of the plugin's headers which cost less than their pieces,
 and operators whose kernels are better than what their decompositions give."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
+from torch._C import DispatchKey
+from torch._decomp.decompositions import upsample_compute_output_size
 from torch._inductor import lowering
 from torch._inductor.lowering import fallback_handler, make_pointwise, to_dtype
-from torch._inductor.virtualized import ops
+from torch._inductor.virtualized import V, ops
 
 from torch_ocl.inductor.target import Target
+from torch_ocl.inductor.types import WIDTH
 
 aten = torch.ops.aten
 
@@ -29,12 +34,77 @@ _CALLS = (
     aten._assert_async.msg,
 )
 # Calls in CPU style: one kernel draws 64 numbers at a time, a fused one 16.
-_CALLS_ON_CPUS = (aten.native_dropout.default,)
+_RANDOM = (aten.native_dropout.default,)
+# Calls in CPU style: their windows, steps and gathers fit no vectors of a fused kernel, which then
+# takes several times as long as the operator's own (bench/history.md).
+_POOLS = ("avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d")
+_POOLS_WITH_PLACES = ("max_pool2d_with_indices", "max_pool3d_with_indices")
+_PADS = tuple(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))
+_RESIZES = (
+    *(f"{kind}{n}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)),
+    *("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d"),
+)
+_WITH_GRADIENTS = (*_POOLS, *_POOLS_WITH_PLACES, *_PADS, *_RESIZES)
+_CALLS_ON_CPUS = (
+    *_RANDOM,
+    aten.grid_sampler_2d.default,
+    *(getattr(aten, name).default for name in _WITH_GRADIENTS),
+    *(getattr(aten, f"{name}_backward").default for name in _WITH_GRADIENTS),
+)
+
+
+def _is_cpu() -> bool:
+    return Target.of(torch.device("ocl")).style == "cpu"
 
 
 def _calls() -> tuple[Any, ...]:
-    style = Target.of(torch.device("ocl")).style
-    return (*_CALLS, *_CALLS_ON_CPUS) if style == "cpu" else _CALLS
+    return (*_CALLS, *_CALLS_ON_CPUS) if _is_cpu() else _CALLS
+
+
+_KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
+
+
+@contextlib.contextmanager
+def _kernels_in_python(operator: Any, kernel: Callable[..., Any] | None) -> Iterator[None]:
+    """An operator's kernels of autograd in Python replaced, or taken away."""
+    with mock.patch.dict(operator.py_kernels):
+        for key in _KEYS:
+            operator.py_kernels.pop(key, None)
+            if kernel is not None:
+                operator.py_kernels[key] = kernel
+        operator._dispatch_cache.clear()
+        yield
+    operator._dispatch_cache.clear()
+
+
+@contextlib.contextmanager
+def whole_resizes() -> Iterator[None]:
+    """While a graph is traced: PyTorch takes these operators to pieces in Python, before it looks
+    for decompositions."""
+    with contextlib.ExitStack() as stack:
+        for name in _RESIZES if _is_cpu() else ():
+            packet = getattr(aten, name)
+            own = _resize(packet.default, packet.vec.py_kernels.get(_KEYS[0]))
+            stack.enter_context(_kernels_in_python(packet.vec, own))
+        yield
+
+
+def _resize(whole: Any, in_pieces: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """A resize by sizes or by factors as the operator that takes both; in pieces where sizes vary,
+    because gradients of whole ones have no shapes then (PyTorch 2.13)."""
+    if in_pieces is None:
+        return None
+
+    def call(x: Any, sizes: Any, *options: Any) -> Any:
+        *corners, factors = options
+        numbers = [*x.size(), *(sizes or ()), *(factors or ())]
+        if any(isinstance(n, (torch.SymInt, torch.SymFloat)) for n in numbers):
+            return in_pieces(x, sizes, *options)
+        sizes = upsample_compute_output_size(x.size(), sizes, factors)
+        with _kernels_in_python(whole, None):
+            return whole(x, sizes, *corners, *(factors or [None] * len(sizes)))
+
+    return call
 
 
 def _formula(operator: Any, tensors: int, texts: dict[str, str]) -> Callable[..., Any]:
@@ -72,6 +142,21 @@ def _any_of_bytes(original: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
+def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A call where the rows of the result fit no vectors: one element at a time otherwise."""
+    call = fallback_handler(aten.constant_pad_nd.default, add_to_fallback_set=False)
+
+    def lower(x: Any, padding: Any, value: Any = 0) -> Any:
+        if x.get_device().type != "ocl" or not x.get_size():
+            return original(x, padding, value)
+        before, after = (*padding, 0, 0)[:2]
+        row = x.get_size()[-1] + before + after
+        is_whole = V.graph.sizevars.statically_known_multiple_of(row, WIDTH)
+        return original(x, padding, value) if is_whole else call(x, padding, value)
+
+    return lower
+
+
 _COMPUTED_AS_FLOAT = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -84,6 +169,9 @@ def lowerings() -> dict[Any, Callable[..., Any]]:
     theirs = {operator: lowering.lowerings.get(operator) for operator in _ANY}
     own |= {operator: _any_of_bytes(how) for operator, how in theirs.items() if how is not None}
     own |= {call: fallback_handler(call, add_to_fallback_set=False) for call in _calls()}
+    pad = lowering.lowerings.get(aten.constant_pad_nd.default)
+    if _is_cpu() and pad is not None:
+        own[aten.constant_pad_nd.default] = _pad(pad)
     return own
 
 
