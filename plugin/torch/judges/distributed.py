@@ -60,6 +60,7 @@ common.nccl_skip_if_lt_x_gpu = lambda backend, count: _needs(count)
 # Names that stay: functions and modules of torch, what is compared with CUDA's version.
 KEPT = (
     r"common_cuda|TEST_CUDA|DeviceType\.CUDA|ProfilerActivity\.CUDA|torch\.version\.cuda|use_cuda"
+    r"|cuda_visible_devices"
 )
 
 
