@@ -50,9 +50,9 @@ extern "C" {
 
 /* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
  * the profiler's calls and the switches' reports; 2 the types of 8 bits; 3 graphs; 4
- * requests for custom kernels; 5 made the reports JSON. */
+ * requests for custom kernels; 5 made the reports JSON; 6 shared memory. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 5
+#define TB_ABI_MINOR 6
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 64                               /* largest ndim a backend has to accept */
 
@@ -653,6 +653,18 @@ typedef struct tb_switch_api { /* [extensible] */
                       tb_error* error);
 } tb_switch_api;
 
+/* Memory that another library of the device's vendor sees, too, and other processes [extensible];
+ * since ABI 1.6. */
+typedef struct tb_shared_memory {
+  uint32_t struct_size;
+  int32_t number;   /* the device's number in that library */
+  char library[16]; /* "CUDA" */
+  uint64_t address; /* the byte's in that library */
+  uint64_t segment; /* the first byte's of the segment in this backend, */
+  uint64_t bytes;   /* and its size: what a descriptor stands for */
+} tb_shared_memory;
+#define TB_SHARED_MEMORY_SIZE_V1 48u
+
 typedef struct tb_interop_api { /* [extensible]; native handles are OpenCL's cl_mem,
                                    cl_command_queue, ... */
   uint32_t struct_size;
@@ -662,6 +674,30 @@ typedef struct tb_interop_api { /* [extensible]; native handles are OpenCL's cl_
   tb_status (*queue)(tb_stream stream, void** native, tb_error* error);
   tb_status (*context)(int32_t device, void** native, tb_error* error);
   tb_status (*device)(int32_t device, void** native, tb_error* error);
+  /* TB_INTEROP_API_SIZE_V1 ends here. Shared memory: TB_UNSUPPORTED, with the reason, where the
+   * device has none. Both sides see one memory, and nothing orders their work: who changes sides
+   * waits on the host first, for streams by synchronize, for the other library by
+   * shared_synchronize. */
+  tb_status (*shared_place)(tb_address address, tb_shared_memory* place, tb_error* error);
+  tb_status (*shared_synchronize)(int32_t device, tb_error* error);
+  /* A file descriptor of the segment around the address, which the caller closes. It may be sent to
+   * another process, and keeps the memory itself, but not its content: the pool gives a freed
+   * address to others. */
+  tb_status (*export_memory)(tb_address address, int32_t* descriptor, tb_error* error);
+  /* A segment of another process as an allocation for `stream`, until release_import. The caller
+   * keeps the descriptor. */
+  tb_status (*import_memory)(tb_stream stream, int32_t descriptor, uint64_t bytes,
+                             tb_address* address, tb_error* error);
+  /* The backend's address of memory of the other library, until release_import. TB_E_INVALID where
+   * that memory was not made to be exported. `*is_own` 1: it is memory of this backend, which must
+   * not be released. */
+  tb_status (*import_address)(tb_stream stream, uint64_t library_address, uint64_t bytes,
+                              tb_address* address, int32_t* is_own, tb_error* error);
+  /* Any address in it. Waits for the streams that use it; free does not take it. */
+  tb_status (*release_import)(tb_address address, tb_error* error);
+  /* Copies from memory of the other library, and waits for that and what it had to do before. */
+  tb_status (*copy_from_library)(tb_stream stream, tb_address target, uint64_t library_address,
+                                 uint64_t bytes, tb_error* error);
 } tb_interop_api;
 
 /* ---- Graphs */

@@ -252,6 +252,16 @@ TB_STUB_DECLINES(interop_buffer, "native handles", tb_address address, void** na
                  uint64_t* byte_offset)
 TB_STUB_DECLINES(interop_queue, "native handles", tb_stream stream, void** native)
 TB_STUB_DECLINES(interop_of_device, "native handles", int32_t device, void** native)
+TB_STUB_DECLINES(interop_shared_place, "shared memory", tb_address address, tb_shared_memory* place)
+TB_STUB_DECLINES(interop_shared_synchronize, "shared memory", int32_t device)
+TB_STUB_DECLINES(interop_export_memory, "shared memory", tb_address address, int32_t* descriptor)
+TB_STUB_DECLINES(interop_import_memory, "shared memory", tb_stream stream, int32_t descriptor,
+                 uint64_t bytes, tb_address* address)
+TB_STUB_DECLINES(interop_import_address, "shared memory", tb_stream stream,
+                 uint64_t library_address, uint64_t bytes, tb_address* address, int32_t* is_own)
+TB_STUB_DECLINES(interop_release_import, "shared memory", tb_address address)
+TB_STUB_DECLINES(interop_copy_from_library, "shared memory", tb_stream stream, tb_address target,
+                 uint64_t library_address, uint64_t bytes)
 
 /* ---- Graphs. Optional: replace all eight together. is_recording answers "no". */
 TB_STUB_DECLINES(graph_create_pool, "graphs", int32_t device, tb_graph_pool* pool)
@@ -343,7 +353,10 @@ static inline void tb_stub_fill(tb_plugin_api* plugin) {
   TB_STUB_FILL(switches, tb_switch_api, tb_stub_switch_set, tb_stub_switch_get,
                tb_stub_switch_count, tb_stub_switch_at, tb_stub_switch_report)
   TB_STUB_FILL(interop, tb_interop_api, tb_stub_interop_buffer, tb_stub_interop_queue,
-               tb_stub_interop_of_device, tb_stub_interop_of_device)
+               tb_stub_interop_of_device, tb_stub_interop_of_device, tb_stub_interop_shared_place,
+               tb_stub_interop_shared_synchronize, tb_stub_interop_export_memory,
+               tb_stub_interop_import_memory, tb_stub_interop_import_address,
+               tb_stub_interop_release_import, tb_stub_interop_copy_from_library)
   TB_STUB_FILL(graph, tb_graph_api, tb_stub_graph_create_pool, tb_stub_graph_destroy_pool,
                tb_stub_graph_begin, tb_stub_graph_end, tb_stub_graph_is_recording,
                tb_stub_graph_replay, tb_stub_graph_info, tb_stub_graph_destroy)

@@ -384,6 +384,13 @@ const tb_interop_api interop_api = {
     [](tb_stream, void**, tb_error* e) -> tb_status { return no(e); },
     [](int32_t, void**, tb_error* e) -> tb_status { return no(e); },
     [](int32_t, void**, tb_error* e) -> tb_status { return no(e); },
+    tb_stub_interop_shared_place,
+    tb_stub_interop_shared_synchronize,
+    tb_stub_interop_export_memory,
+    tb_stub_interop_import_memory,
+    tb_stub_interop_import_address,
+    tb_stub_interop_release_import,
+    tb_stub_interop_copy_from_library,
 };
 
 const tb_graph_api graph_api = {

@@ -66,7 +66,8 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_COMPILE", "2"},
-                        {"OCLTENSOR_DISTRIBUTED_ENGINE", "nccl"},
+                        {"OCLTENSOR_DISTRIBUTED_ENGINE", "ucc"},
+                        {"OCLTENSOR_SHARED_MEMORY", "2"},
                         {"OCLTENSOR_CPU_DEVICES", "-1"},
                         {"OCLTENSOR_LOCAL_RANKS", "0"},
                         {"OCLTENSOR_FLOAT64", "no"},
@@ -132,7 +133,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 44u);
+  EXPECT_EQ(config::list().size(), 45u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -60,6 +60,7 @@ common.nccl_skip_if_lt_x_gpu = lambda backend, count: _needs(count)
 # Names that stay: functions and modules of torch, what is compared with CUDA's version.
 KEPT = (
     r"common_cuda|TEST_CUDA|DeviceType\.CUDA|ProfilerActivity\.CUDA|torch\.version\.cuda|use_cuda"
+    r"|cuda_visible_devices"
 )
 
 
@@ -73,6 +74,8 @@ def renamed(text: str) -> str:
         return re.sub(r"(?<![A-Za-z_])cuda(?![a-z])", "ocl", whole)
 
     text = re.sub(r"^.*cuda.*$", line, text, flags=re.M)
+    # Some ask for a group of NCCL by name, beside the one that the file was told to use.
+    text = text.replace('backend="nccl"', 'backend="gloo"')
     # Rows of a profile are called ocl:all_reduce or gloo:all_reduce, as the tensors are.
     text = text.replace("dist.get_backend() + profiling_title_postfix", "profiling_title_postfix")
     return text.replace("import torch\n", FIRST, 1)

@@ -7,18 +7,13 @@ an AttributeError or a text about other devices. Their behaviour on other device
 import contextlib
 import functools
 import importlib
-import multiprocessing.reduction
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from torch_ocl import _compile, _promises, _random_states
+from torch_ocl import _compile, _processes, _promises, _random_states
 
-SHARING = (
-    "ocl: a tensor on ocl cannot be sent to another process: its memory belongs to this one. Send "
-    "tensor.cpu(), and move it to the device there with .to('ocl')"
-)
 PARALLEL = (
     "ocl: torch.nn.DataParallel and torch.nn.parallel.comm do not work over several ocl devices "
     "yet: give one (device_ids=[0]), or call the module itself"
@@ -27,7 +22,7 @@ PARALLEL = (
 
 def install() -> None:
     """Installs all replacements, once per process."""
-    _refuse_sharing()
+    _processes.install()
     _data_parallel()
     _allow_flex_attention()
     _compile.install()
@@ -41,23 +36,6 @@ def _on_ocl(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.device.type == "ocl"
     return isinstance(value, (list, tuple)) and any(map(_on_ocl, value))
-
-
-def _refuse_sharing() -> None:
-    """Replaces the function by which torch.multiprocessing sends tensors to other processes."""
-    pickler = multiprocessing.reduction.ForkingPickler
-    known = pickler._extra_reducers  # type: ignore[attr-defined]
-    reduce = known.get(torch.UntypedStorage)
-    if reduce is None:  # a platform without shared memory
-        return
-
-    @functools.wraps(reduce)
-    def reduce_storage(storage: torch.UntypedStorage) -> Any:
-        if storage.device.type == "ocl":
-            raise NotImplementedError(SHARING)
-        return reduce(storage)
-
-    pickler.register(torch.UntypedStorage, reduce_storage)
 
 
 def _data_parallel() -> None:

@@ -27,6 +27,9 @@ graphs
     ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
 several processes
     ``distributed``: ``summary()`` of what collectives did, and where their time went
+memory that others see
+    ``cuda_view``, ``from_cuda``: one memory for ocl and CUDA's libraries; tensors sent to other
+    processes
 libraries
     ``integrations``: which libraries were made to know ocl, and why others were not;
     ``unpacked_counts``: which quantised weights they unpack, as kernels do not know their formats
@@ -107,6 +110,7 @@ from torch_ocl.random import (
     set_rng_state,
     set_rng_state_all,
 )
+from torch_ocl.sharing import CudaView, cuda_view, from_cuda
 from torch_ocl.streams import (
     Event,
     Stream,
@@ -120,6 +124,7 @@ from torch_ocl.tuner import TunedClass, Tuning, export_measurements, tune, tunin
 from torch_ocl.warm_up import WarmUp, warmup
 
 __all__ = [
+    "CudaView",
     "DeviceProperties",
     "Event",
     "Kernel",
@@ -134,6 +139,7 @@ __all__ = [
     "compile_kernel",
     "compile_report",
     "counters",
+    "cuda_view",
     "current_allocated_memory",
     "current_device",
     "current_stream",
@@ -147,6 +153,7 @@ __all__ = [
     "empty_host_cache",
     "export_measurements",
     "fallback_counts",
+    "from_cuda",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",

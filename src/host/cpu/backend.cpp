@@ -139,6 +139,13 @@ const tb_interop_api kInterop = {
     .queue = lacking,
     .context = lacking,
     .device = lacking,
+    .shared_place = lacking,
+    .shared_synchronize = lacking,
+    .export_memory = lacking,
+    .import_memory = lacking,
+    .import_address = lacking,
+    .release_import = lacking,
+    .copy_from_library = lacking,
 };
 // Of graphs and their pools, none of which exists.
 template <typename Handle>

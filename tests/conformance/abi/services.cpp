@@ -120,6 +120,50 @@ void switches(Checker& c) {
     c.expect(needed > sizeof part && part[3] == 0, "a report that does not fit has no end");
 }
 
+// Memory that others see: a backend without it says so everywhere; else what is exported and
+// imported again is one memory.
+void shared_memory(Checker& c) {
+  const auto& i = *c.api().interop;
+  if (i.struct_size <= offsetof(tb_interop_api, copy_from_library))
+    return c.decline("shared memory: the backend is older");
+  std::vector<uint32_t> data(1024, 7), seen(1024);
+  const uint64_t bytes = data.size() * sizeof data[0];
+  const testing::DeviceMemory memory(c.backend(), bytes);
+  memory.upload(data.data());
+  tb_shared_memory place{};
+  place.struct_size = sizeof place;
+  ErrorBuffer error;
+  const tb_status status = i.shared_place(memory.address(), &place, error.get());
+  int32_t descriptor = -1;
+  tb_address there = 0;
+  if (status == TB_UNSUPPORTED) {
+    c.expect(strlen(error.text()) > 10, "no shared memory, and no reason");
+    c.expect_status(TB_UNSUPPORTED, "interop.export_memory", i.export_memory, memory.address(),
+                    &descriptor);
+    c.expect_status(TB_UNSUPPORTED, "interop.import_memory", i.import_memory, c.stream(), -1, bytes,
+                    &there);
+    c.expect_status(TB_UNSUPPORTED, "interop.shared_synchronize", i.shared_synchronize, c.device());
+    return c.decline("shared memory: " + std::string(error.text()));
+  }
+  c.expect(status == TB_OK, "interop.shared_place: {}", error.text());
+  c.expect(place.library[0] != 0 && place.address != 0, "a place without library or address");
+  c.expect(
+      place.segment <= memory.address() && memory.address() + bytes <= place.segment + place.bytes,
+      "the allocation is not inside its segment");
+  c.expect_status(TB_OK, "interop.export_memory", i.export_memory, memory.address(), &descriptor);
+  c.expect_status(TB_OK, "interop.import_memory", i.import_memory, c.stream(), descriptor,
+                  place.bytes, &there);
+  close(descriptor);
+  const auto& stream = *c.api().stream;
+  c.expect_status(TB_OK, "stream.synchronize", stream.synchronize, c.stream());
+  c.expect_status(TB_OK, "transfer.to_host", c.api().transfer->to_host, c.stream(),
+                  static_cast<void*>(seen.data()), there + (memory.address() - place.segment),
+                  bytes, uint32_t{0});
+  c.expect(seen == data, "imported memory has another content");
+  c.expect_status(TB_OK, "interop.release_import", i.release_import, there);
+  c.expect(i.release_import(there, nullptr) != TB_OK, "imported memory is released twice");
+}
+
 // After fork() every function fails in the child with TB_E_STATE, and nothing hangs.
 void fork_state(Checker& c) {
   c.trying("memory.allocate and stream.synchronize in a forked process");
@@ -144,6 +188,7 @@ constexpr AbiCheck kList[] = {{"compile errors", compile_errors, rule::kKernel},
                               {"custom kernel", custom_kernel, rule::kKernel},
                               {"profiler", profiler, rule::kProfiler},
                               {"switches", switches, rule::kSwitches},
+                              {"shared memory", shared_memory, rule::kMemory},
                               {"fork", fork_state, rule::kProcess}};
 
 }  // namespace

@@ -186,6 +186,12 @@ Shared create_shared(const cl::Context& context, uint64_t bytes) {
 void* Memory::create(uint64_t bytes) {
   release_leaving();
   const Capabilities& caps = device_.caps();
+  if (SharedMemory* const provider = find_shared_memory()) {
+    const SharedSegment segment = provider->create(bytes);
+    const std::lock_guard lock(segments_mutex_);
+    segments_.emplace(segment.buffer, Segment{nullptr, segment});
+    return segment.buffer;
+  }
   Shared made;
   if (caps.host_addresses) made = create_shared(device_.context(), bytes);
   cl_int code = CL_SUCCESS;
@@ -213,7 +219,7 @@ void* Memory::create(uint64_t bytes) {
   else if ((caps.type & CL_DEVICE_TYPE_CPU) != 0 && bytes >= kWorthHugePages)
     advise_huge_pages(device_, made.buffer(), bytes);
   const std::lock_guard lock(segments_mutex_);
-  segments_.emplace(made.buffer(), made.memory);
+  segments_.emplace(made.buffer(), Segment{made.memory});
   return std::exchange(made.buffer(), nullptr);
 }
 
@@ -221,7 +227,7 @@ std::byte* Memory::host_address(cl_mem buffer) {
   if (!device_.caps().host_addresses) return nullptr;
   const std::lock_guard lock(segments_mutex_);
   const auto found = segments_.find(buffer);
-  return found == segments_.end() ? nullptr : static_cast<std::byte*>(found->second);
+  return found == segments_.end() ? nullptr : static_cast<std::byte*>(found->second.host);
 }
 
 bool Memory::is_segment(cl_mem buffer) {
@@ -230,10 +236,13 @@ bool Memory::is_segment(cl_mem buffer) {
 }
 
 void Memory::destroy(void* segment) {
+  Segment ended;
   {
     const std::lock_guard lock(segments_mutex_);
-    segments_.erase(segment);
+    const auto found = segments_.find(segment);
+    if (found != segments_.end()) ended = found->second, segments_.erase(found);
   }
+  if (ended.shared.buffer != nullptr) shared_->release(ended.shared);
   objects_->leaving.emplace_back(static_cast<cl_mem>(segment));
   release_leaving();
 }

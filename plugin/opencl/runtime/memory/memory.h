@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/driver/opencl.h"
 #include "runtime/pool/address_space.h"
 #include "runtime/pool/pool.h"
+#include "runtime/shared/shared_memory.h"
 
 namespace ocltensor::opencl {
 
@@ -55,7 +57,32 @@ class Memory : private runtime::SegmentSource {
   // for devices without host addresses, and other buffers.
   std::byte* host_address(cl_mem buffer);
 
+  // ---- Memory that another library and other processes see (memory_sharing.cpp)
+  struct SharedPlace {
+    SharedMemory& memory;
+    SharedSegment segment;
+    uint64_t offset;  // of the address in it
+  };
+  // Where the address is for the other library. TB_UNSUPPORTED, with the reason, where the device
+  // shares no memory, or the segment was made before it did.
+  SharedPlace shared_place(tb_address address);
+  // The device's own provider; TB_UNSUPPORTED as above.
+  SharedMemory& shared_memory();
+  // The segment behind a descriptor, or around an address of the other library, as one allocation
+  // of this device that is used on the stream. What is in this pool already is not imported again:
+  // `is_own`, and nothing is to be released.
+  tb_address import(int descriptor, uint64_t bytes, uint64_t stream);
+  tb_address import_address(uint64_t address, uint64_t bytes, uint64_t stream, bool& is_own);
+  // Of any address in it; waits for the streams that use it.
+  void release_import(tb_address address);
+
  private:
+  struct Segment {
+    void* host = nullptr;    // where the host finds it
+    SharedSegment shared{};  // where another library does; its buffer is null if none does
+  };
+  SharedMemory* find_shared_memory();
+  tb_address adopt(const SharedSegment& made, uint64_t stream);
   void* create(uint64_t bytes) override;
   void destroy(void* segment) override;
   uint64_t largest_allocation() override;
@@ -66,7 +93,10 @@ class Memory : private runtime::SegmentSource {
   const std::unique_ptr<Objects> objects_;
   std::mutex host_mutex_;
   std::mutex segments_mutex_;
-  std::unordered_map<void*, void*> segments_;  // buffers, and where the host finds them, or null
+  std::unordered_map<void*, Segment> segments_;  // by buffer
+  std::once_flag shared_once_;
+  std::unique_ptr<SharedMemory> shared_;
+  std::string refusal_;  // why there is none
   std::unique_ptr<runtime::Pool> pool_;
 };
 

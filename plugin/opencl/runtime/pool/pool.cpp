@@ -90,6 +90,21 @@ void Pool::divert(StreamId stream, StreamId to) {
   state_->divert(stream, to);
 }
 
+tb_address Pool::adopt(void* segment, uint64_t bytes, StreamId stream) {
+  PoolGuard guard(*state_);
+  return state_->adopt(segment, bytes, stream);
+}
+
+void Pool::abandon(tb_address address) {
+  PoolGuard guard(*state_);
+  state_->abandon(address, guard.lock);
+}
+
+tb_address Pool::address_of(void* segment) const {
+  PoolGuard guard(*state_);
+  return state_->address_of(segment);
+}
+
 void Pool::fill_stats(tb_memory_stats& stats) const {
   PoolGuard guard(*state_);
   state_->drain_pending();

@@ -121,6 +121,13 @@ class Pool {
   // that pool that the stream frees serve the pool at once.
   void divert(StreamId stream, StreamId to);
 
+  // A buffer over memory that somebody else owns, as one live allocation, which free() does not
+  // take. It counts in no statistic and no limit.
+  tb_address adopt(void* segment, uint64_t bytes, StreamId stream);
+  // Waits for the streams that use it, and gives the buffer back to its source.
+  void abandon(tb_address address);
+  tb_address address_of(void* segment) const;  // of its first byte; TB_E_INVALID if it is gone
+
   void fill_stats(tb_memory_stats& stats) const;  // all but struct_size
   void reset_peak_stats();
   void reset_accumulated_stats();

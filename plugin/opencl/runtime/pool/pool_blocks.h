@@ -23,7 +23,8 @@ inline constexpr uint64_t kMinRemainder = 64 << 10;  // a smaller rest stays wit
 
 // Medium and large requests are kept apart: a medium block in the rest of a large segment would
 // outlive its neighbour, and so keep memory that no large request could use.
-enum PoolKind : uint8_t { kSmall, kMedium, kLarge, kPoolKinds };
+// kImported: others' memory, one block that is never on a shelf.
+enum PoolKind : uint8_t { kSmall, kMedium, kLarge, kImported, kPoolKinds };
 inline constexpr PoolKind kAllPools[] = {kSmall, kMedium, kLarge};
 
 struct Block;

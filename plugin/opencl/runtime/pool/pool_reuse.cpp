@@ -141,6 +141,8 @@ Block* PoolState::find_live(tb_address address, const char* what) const {
 
 void PoolState::free(tb_address address, StreamId stream) {
   Block* block = find_live(address, "free");
+  if (block->segment->kind == kImported)
+    fail(TB_E_INVALID, "free: {:#x} is memory that was imported", address);
   if (is_private(block->owner)) [[unlikely]] {
     if (diverted(stream) == block->owner)
       stream = block->owner;

@@ -1,9 +1,9 @@
 // The pool's state and the functions that its lock protects; Pool (pool.h) takes the lock and calls
 // them.
 //
-// pool.cpp: the front; pool_private.cpp: private pools; pool_reuse.cpp: allocation from and return
-// to the shelves; pool_growth.cpp: segments, garbage collection and the out-of-memory ladder;
-// pool_stats.cpp: figures, limits, verification.
+// pool.cpp: the front; pool_private.cpp: private pools; pool_imports.cpp: memory of others;
+// pool_reuse.cpp: allocation from and return to the shelves; pool_growth.cpp: segments, garbage
+// collection and the out-of-memory ladder; pool_stats.cpp: figures, limits, verification.
 #pragma once
 
 #include <algorithm>
@@ -87,6 +87,11 @@ class PoolState {
   StreamId open_private() { return clock_.open(); }
   void close_private(StreamId id);
   void divert(StreamId stream, StreamId to);
+
+  // pool_imports.cpp
+  tb_address adopt(void* handle, uint64_t bytes, StreamId stream);
+  void abandon(tb_address address, Lock& lock);
+  tb_address address_of(void* handle) const;
 
   // pool_growth.cpp
   void empty_cache(Lock& lock);

@@ -107,12 +107,20 @@ void PoolState::publish_slack() {
 
 void PoolState::verify() const {
   uint64_t reserved = 0, allocated = 0, requested = 0, pending = 0, cached = 0, kept = 0;
-  size_t live = 0, free_blocks = 0, shelved = 0, pending_blocks = 0;
+  size_t live = 0, imports = 0, free_blocks = 0, shelved = 0, pending_blocks = 0;
   for (const auto& [base, segment] : store_.segments()) {
     const Location location = space_.resolve(base + segment.bytes);
     expect(location && location.base == base && location.pool == pool_ &&
                location.segment == segment.handle,
            "a segment's addresses lead elsewhere", base);
+    if (segment.kind == kImported) {
+      const auto found = live_.find(base);
+      expect(found != live_.end() && found->second == segment.first &&
+                 segment.first->fills_segment() && segment.first->next == nullptr,
+             "imported memory that is not one live block", base);
+      ++imports;
+      continue;
+    }
     reserved += segment.bytes;
     uint64_t offset = 0;
     const Block* previous = nullptr;
@@ -156,7 +164,8 @@ void PoolState::verify() const {
         ++shelved;
       }
   expect(shelved == free_blocks, "free blocks on no shelf");
-  expect(live == live_.size() && pending_blocks == pending_.size(), "a wrong count of blocks");
+  expect(live + imports == live_.size() && pending_blocks == pending_.size(),
+         "a wrong count of blocks");
   const auto is = [](const tb_memory_stat& stat, uint64_t value) {
     return stat.current == static_cast<int64_t>(value) && stat.peak >= stat.current;
   };
@@ -164,7 +173,7 @@ void PoolState::verify() const {
              is(stats_.reserved_bytes, reserved) && is(stats_.allocated_bytes, allocated) &&
              is(stats_.requested_bytes, requested) &&
              is(stats_.active_bytes, allocated + pending) && is(stats_.allocations, live) &&
-             is(stats_.segments, store_.segments().size()),
+             is(stats_.segments, store_.segments().size() - imports),
          "statistics that differ from the blocks");
 }
 

@@ -1,12 +1,12 @@
 // c10d's calls as calls of the group: which memory they use, and what the engine does with it.
 #include "backend.h"
 
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <utility>
 
 #include "checks.h"
 #include "parts.h"
-#include "reduction.h"
 
 namespace torch_ocl::distributed {
 using c10d::OpType;
@@ -30,6 +30,12 @@ OclBackend::Work OclBackend::submit(Call call) {
   const std::lock_guard lock(mutex_);
   if (coalescing_) coalescing_->push_back(work);
   return work;
+}
+
+bool OclBackend::on_device(const std::vector<Reduction>& reductions) const {
+  const auto& engine = group_->options().device_engine;
+  return engine && std::all_of(reductions.begin(), reductions.end(),
+                               [&](const Reduction& each) { return each.is_of(*engine); });
 }
 
 OclBackend::Work OclBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -72,16 +78,19 @@ OclBackend::Work OclBackend::allreduce_coalesced(Tensors& tensors,
     uses.push_back({tensor, true, true});
     reductions.emplace_back(options.reduceOp, tensor.scalar_type(), rank_, size_);
   }
+  const bool is_direct = on_device(reductions);
   return submit({.op = OpType::ALLREDUCE,
                  .uses = std::move(uses),
                  .results = tensors,
                  .form = form_of(tensors, by(options.reduceOp)),
                  .limit = options.timeout,
-                 .run = [reductions = std::move(reductions)](Running& call) {
-                   for (size_t k = 0; k < reductions.size(); ++k)
-                     if (call.memory[k].bytes != 0)
-                       reductions[k].allreduce(call.engine, call.memory[k], call.limit);
-                 }});
+                 .run =
+                     [reductions = std::move(reductions)](Running& call) {
+                       for (size_t k = 0; k < reductions.size(); ++k)
+                         if (call.memory[k].bytes != 0)
+                           reductions[k].allreduce(call.engine, call.memory[k], call.limit);
+                     },
+                 .on_device = is_direct});
 }
 
 OclBackend::Work OclBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -96,10 +105,12 @@ OclBackend::Work OclBackend::reduce(Tensors& tensors, const c10d::ReduceOptions&
                  .results = tensors,
                  .form = form_of(tensors, by(options.reduceOp) + from(root)),
                  .limit = options.timeout,
-                 .run = [reduction, root](Running& call) {
-                   if (call.memory[0].bytes != 0)
-                     reduction.reduce(call.engine, call.memory[0], root, call.limit);
-                 }});
+                 .run =
+                     [reduction, root](Running& call) {
+                       if (call.memory[0].bytes != 0)
+                         reduction.reduce(call.engine, call.memory[0], root, call.limit);
+                     },
+                 .on_device = on_device({reduction})});
 }
 
 OclBackend::Work OclBackend::gather_parts(const Tensors& inputs, const Lists& parts,
@@ -124,22 +135,25 @@ OclBackend::Work OclBackend::scatter_sums(const Tensors& outputs, const Lists& p
   for (const at::Tensor& output : outputs)
     reductions.emplace_back(options.reduceOp, output.scalar_type(), rank_, size_);
   const Tensors inputs = joined(parts);
+  const bool is_direct = on_device(reductions);
   return submit({.op = OpType::REDUCE_SCATTER,
                  .uses = uses_of(inputs, outputs),
                  .results = outputs,
                  .form = form_of(outputs, by(options.reduceOp)),
                  .limit = options.timeout,
-                 .run = [reductions = std::move(reductions), count = inputs.size(),
-                         tensors = parts.empty() ? 0 : parts[0].size(),
-                         ranks = static_cast<size_t>(size_)](Running& call) {
-                   for (size_t k = 0; k < reductions.size(); ++k) {
-                     const Span result = call.memory[count + k];
-                     if (result.bytes != 0)
-                       reductions[k].reduce_scatter(call.engine, result,
-                                                    parts_of(call.memory, 0, k, tensors, ranks),
-                                                    call.limit);
-                   }
-                 }});
+                 .run =
+                     [reductions = std::move(reductions), count = inputs.size(),
+                      tensors = parts.empty() ? 0 : parts[0].size(),
+                      ranks = static_cast<size_t>(size_)](Running& call) {
+                       for (size_t k = 0; k < reductions.size(); ++k) {
+                         const Span result = call.memory[count + k];
+                         if (result.bytes != 0)
+                           reductions[k].reduce_scatter(call.engine, result,
+                                                        parts_of(call.memory, 0, k, tensors, ranks),
+                                                        call.limit);
+                       }
+                     },
+                 .on_device = is_direct});
 }
 
 OclBackend::Work OclBackend::allgather(Lists& outputs, Tensors& inputs,

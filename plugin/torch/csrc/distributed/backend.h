@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "group.h"
+#include "reduction.h"
 #include "torch_ocl/export.h"
 
 namespace torch_ocl::distributed {
@@ -70,6 +71,8 @@ class OclBackend final : public c10d::Backend {
 
  private:
   Work submit(Call call);
+  // Whether the group's engine of device memory, if there is one, does all of them.
+  bool on_device(const std::vector<Reduction>& reductions) const;
   // Inputs gathered into lists of one tensor a rank, or of one that has all parts; and the reverse
   // with sums.
   Work gather_parts(const Tensors& inputs, const Lists& parts, Tensors results,

@@ -1,10 +1,11 @@
-// What carries bytes between the ranks of a group: some ten functions on host memory. An engine
-// knows neither tensors nor devices.
+// What carries bytes between the ranks of a group: some ten functions on host memory, or on the
+// memory of devices. An engine knows no tensors.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace torch_ocl::distributed {
@@ -20,6 +21,13 @@ using Spans = std::vector<Span>;
 enum class Combine { Sum, Product, Min, Max, BitAnd, BitOr, BitXor };
 // The numbers that can be combined: an engine combines all but 16-bit ones, which stand last.
 enum class Number { Float32, Float64, Int8, UInt8, Int32, Int64, Float16, BFloat16 };
+
+// What is done with each number before, how they combine, and what divides the result.
+struct Formula {
+  Combine how = Combine::Sum;
+  double factor = 1;
+  int divisor = 1;
+};
 
 // Every rank of the group calls the same functions in the same order; send and receive pair by
 // rank and tag, and may run beside each other and beside one other function. A call returns when
@@ -52,6 +60,20 @@ class Engine {
   // A barrier whose error on rank 0 names the first rank that did not come, or all of them.
   virtual void monitored_barrier(bool all, Limit limit) = 0;
   virtual void set_limit(Limit limit) = 0;
+};
+
+// An engine whose spans are addresses of device memory as CUDA knows it. The host cannot combine
+// numbers there, so it does all of a reduction. What it cannot do is staged for the other engine of
+// its group, which also has barriers and notes.
+class DeviceEngine : public Engine {
+ public:
+  virtual bool has(Number type, const Formula& formula) const = 0;
+  virtual void allreduce(Span memory, Number type, const Formula& formula, Limit limit) = 0;
+  virtual void reduce(Span memory, Number type, const Formula& formula, int root, Limit limit) = 0;
+  virtual void reduce_scatter(Span result, const Spans& parts, Number type, const Formula& formula,
+                              Limit limit) = 0;
+  // From any thread: calls that are inside fail.
+  virtual void abort(const std::string& why) = 0;
 };
 
 }  // namespace torch_ocl::distributed

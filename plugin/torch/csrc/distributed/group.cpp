@@ -2,6 +2,7 @@
 // one fails.
 #include "group.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
@@ -205,10 +206,12 @@ int Group::run_engine(const Submitted& call) {
   }
   if (!call.call.peer && options_.size > 1) compare(call, *engine);
   watch.end(Part::Peers);
+  if (options_.device_engine && call.stream && call.call.on_device)
+    return run_on_device(call, watch);
   if (call.before) call.before->block(*call.stream);
   const bool copies =
       options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
-  if (copies && call.before) {
+  if (copies && call.before && parts_are_told_apart()) {
     call.before->synchronize();
     watch.end(Part::Device);
   }
@@ -220,6 +223,19 @@ int Group::run_engine(const Submitted& call) {
   watch.end(Part::Engine);
   staging.give_back();
   watch.end(to_host_and_back);
+  count_call(call.call.op, bytes_of(call.call.uses), watch);
+  return running.source;
+}
+
+// On the memory itself. Nothing orders CUDA's streams and ours but the host's wait.
+int Group::run_on_device(const Submitted& call, Stopwatch& watch) {
+  const c10::DeviceGuard current(call.stream->device());
+  call.before->synchronize();
+  watch.end(Part::Device);
+  const Spans memory = device_spans(call.call.uses);
+  Running running{*options_.device_engine, memory, call.call.limit};
+  call.call.run(running);
+  watch.end(Part::Engine);
   count_call(call.call.op, bytes_of(call.call.uses), watch);
   return running.source;
 }
@@ -311,6 +327,7 @@ void Group::abandon(const std::string& why) {
     works.swap(unfinished_);
     engine.swap(engine_);
   }
+  if (options_.device_engine) options_.device_engine->abort(why);
   for (const WorkPtr& work : works)
     if (work->fail(error_of("ocl: a call of group '" + options_.name + "', rank " +
                             std::to_string(options_.rank) + ", was given up: " + why)))

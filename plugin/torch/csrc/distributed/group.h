@@ -42,6 +42,7 @@ struct Call {
     int tag;
   };
   std::optional<Peer> peer{};  // of a message; else all ranks take part
+  bool on_device = true;       // where the group has an engine for that
 
   static constexpr Engine::Limit kUnset{-1};
 };
@@ -52,6 +53,8 @@ struct GroupOptions {
   Engine::Limit limit;
   bool copies;                         // stage by copies even where device memory could be mapped
   std::chrono::milliseconds patience;  // after which a collective that waits is a warning
+  // For tensors on ocl; null: they are staged on the host.
+  std::shared_ptr<DeviceEngine> device_engine{};
 };
 
 // Alive until the last call has ended, whatever becomes of the backend.
@@ -101,6 +104,7 @@ class Group : public std::enable_shared_from_this<Group> {
   c10::Stream stream_of(c10::Device device, Direction direction);
   bool run(const Submitted& call);
   int run_engine(const Submitted& call);  // returns where a message came from
+  int run_on_device(const Submitted& call, Stopwatch& watch);
   // Throws if the rank before this one calls something else.
   void compare(const Submitted& call, Engine& engine) const;
   // Ends the group after a call has failed; returns the text of its error.

@@ -10,13 +10,6 @@ namespace torch_ocl::distributed {
 
 size_t size_of(Number type);
 
-// What is done with each number before, how they combine, and what divides the result.
-struct Formula {
-  Combine how = Combine::Sum;
-  double factor = 1;
-  int divisor = 1;
-};
-
 // result[i] = (inputs[0][i] * factor  how  inputs[1][i] * factor ...) / divisor. Numbers of 16 bits
 // are computed in float32 and rounded once, integers in 64 bits and divided towards zero. `result`
 // may be one of the inputs.

@@ -133,6 +133,8 @@ void Reduction::divide(Span memory) const {
 }
 
 void Reduction::allreduce(Engine& engine, Span memory, Engine::Limit limit) const {
+  if (auto* const device = dynamic_cast<DeviceEngine*>(&engine))
+    return device->allreduce(memory, type_, formula_, limit);
   if (exchange_) {
     by_pieces(engine, memory, limit, [&](const Spans& all, Span own) {
       engine.allgather(all, own, limit);
@@ -145,6 +147,8 @@ void Reduction::allreduce(Engine& engine, Span memory, Engine::Limit limit) cons
 }
 
 void Reduction::reduce(Engine& engine, Span memory, int root, Engine::Limit limit) const {
+  if (auto* const device = dynamic_cast<DeviceEngine*>(&engine))
+    return device->reduce(memory, type_, formula_, root, limit);
   const bool here = rank_ == root;
   if (exchange_) {
     by_pieces(engine, memory, limit, [&](const Spans& all, Span own) {
@@ -161,6 +165,8 @@ void Reduction::reduce(Engine& engine, Span memory, int root, Engine::Limit limi
 
 void Reduction::reduce_scatter(Engine& engine, Span result, const Spans& parts,
                                Engine::Limit limit) const {
+  if (auto* const device = dynamic_cast<DeviceEngine*>(&engine))
+    return device->reduce_scatter(result, parts, type_, formula_, limit);
   std::vector<std::byte> memory(result.bytes * parts.size());
   Spans received;
   std::vector<const std::byte*> inputs;

@@ -15,6 +15,9 @@ class Reduction {
   // Refuses types and operations that have no result, by name.
   Reduction(const c10d::ReduceOp& op, at::ScalarType type, int rank, int size);
 
+  // Whether the engine of device memory does all of it.
+  bool is_of(const DeviceEngine& engine) const { return engine.has(type_, formula_); }
+
   void allreduce(Engine& engine, Span memory, Engine::Limit limit) const;
   // The memory of other ranks than the root stays as it is.
   void reduce(Engine& engine, Span memory, int root, Engine::Limit limit) const;

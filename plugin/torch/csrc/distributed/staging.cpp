@@ -4,6 +4,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 
 #include "runtime/allocator.h"
+#include "runtime/shared_memory.h"
 #include "runtime/stream.h"
 
 namespace torch_ocl::distributed {
@@ -20,6 +21,18 @@ bool shares_memory(c10::DeviceIndex index) {
   properties.struct_size = sizeof properties;
   call_api("device properties", api().device->properties, index, &properties);
   return (properties.features & TB_FEATURE_UNIFIED_MEMORY) != 0;
+}
+
+Spans device_spans(const std::vector<Use>& uses) {
+  Spans spans;
+  for (const Use& use : uses) {
+    const size_t bytes = use.tensor.nbytes();
+    std::byte* data = nullptr;
+    if (bytes != 0)
+      data = reinterpret_cast<std::byte*>(shared_place(use.tensor.const_data_ptr()).address);
+    spans.push_back({data, bytes});
+  }
+  return spans;
 }
 
 Staging::Staging(const std::vector<Use>& uses, std::optional<c10::Stream> stream, bool copies)

@@ -48,6 +48,9 @@ class Staging {
   std::vector<c10::DataPtr> copies_;
 };
 
+// The tensors' memory by CUDA's addresses. Throws where they have none.
+Spans device_spans(const std::vector<Use>& uses);
+
 // Whether the device of this index shares its memory with the host.
 bool shares_memory(c10::DeviceIndex index);
 

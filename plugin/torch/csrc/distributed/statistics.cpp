@@ -1,6 +1,7 @@
 // One table for all groups of the process.
 #include "statistics.h"
 
+#include <atomic>
 #include <mutex>
 
 namespace torch_ocl::distributed {
@@ -16,7 +17,11 @@ Table& table() {
   return instance;
 }
 
+std::atomic<bool> is_told_apart = false;
+
 }  // namespace
+
+bool parts_are_told_apart() { return is_told_apart.load(std::memory_order_relaxed); }
 
 void count_call(c10d::OpType op, size_t bytes, const Stopwatch& watch) {
   Table& t = table();
@@ -47,6 +52,7 @@ Statistics statistics() {
 }
 
 void reset_statistics() {
+  is_told_apart = true;
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   t.all = {};

@@ -60,6 +60,9 @@ void count_wait(c10d::OpType op, Clock::duration waited);
 void count_step(Clock::duration exposed);
 TORCH_OCL_API Statistics statistics();
 TORCH_OCL_API void reset_statistics();
+// Whether copies are told apart from the device's own time, which takes one more wait of the host:
+// once somebody has reset the statistics.
+bool parts_are_told_apart();
 
 // "ocl:all_reduce": the name of a call's row in a profile.
 TORCH_OCL_API const char* title_of(c10d::OpType op);

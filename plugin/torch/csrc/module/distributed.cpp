@@ -5,6 +5,7 @@
 
 #include "distributed/backend.h"
 #include "distributed/c10d_engine.h"
+#include "distributed/nccl_engine.h"
 #include "distributed/registry.h"
 #include "distributed/statistics.h"
 #include "python_engine.h"
@@ -16,7 +17,8 @@ namespace py = pybind11;
 
 c10::intrusive_ptr<c10d::Backend> make_distributed_backend(
     const py::object& engine, const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-    const std::string& name, double seconds, bool copies, double patience) {
+    const std::string& name, double seconds, bool copies, double patience,
+    const std::optional<std::string>& nccl) {
   using Backend = c10::intrusive_ptr<c10d::Backend>;
   const auto milliseconds = [](double given) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -26,13 +28,16 @@ c10::intrusive_ptr<c10d::Backend> make_distributed_backend(
       py::isinstance<c10d::Backend>(engine) ? distributed::make_c10d_engine(engine.cast<Backend>())
                                             : make_python_engine(engine);
   const py::gil_scoped_release no_gil;
+  std::shared_ptr<distributed::DeviceEngine> device_engine;
+  if (nccl) device_engine = distributed::make_nccl_engine(store, *nccl, rank, size);
   return distributed::make_backend(std::move(carrier), store,
                                    {.rank = rank,
                                     .size = size,
                                     .name = name,
                                     .limit = milliseconds(seconds),
                                     .copies = copies,
-                                    .patience = milliseconds(patience)});
+                                    .patience = milliseconds(patience),
+                                    .device_engine = std::move(device_engine)});
 }
 
 // {"calls": {title: [(calls, bytes, [seconds of each part], seconds in wait()), ...]}, "steps":
@@ -64,6 +69,7 @@ py::dict statistics() {
 
 void bind_distributed(py::module_& module) {
   module.def("make_distributed_backend", torch::wrap_pybind_function(&make_distributed_backend));
+  module.def("nccl_version", torch::wrap_pybind_function_no_gil(&distributed::nccl_version));
   module.def("end_distributed_groups",
              torch::wrap_pybind_function_no_gil(&distributed::end_all_groups));
   module.def("distributed_statistics", torch::wrap_pybind_function(&statistics));

@@ -14,6 +14,7 @@
 #include "runtime/generator.h"
 #include "runtime/process_end.h"
 #include "runtime/stream.h"
+#include "shared_memory.h"
 
 namespace torch_ocl {
 namespace {
@@ -250,6 +251,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("is_capturing", &is_capturing);
   answers("fallback_counts", &fallbacks);
   bind_distributed(m);
+  bind_shared_memory(m);
   bind_graphs(m);
   bind_kernels(m);
   bind_profiler(m);

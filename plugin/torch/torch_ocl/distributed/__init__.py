@@ -35,6 +35,7 @@ def prepare() -> None:
 def create_backend(options: Any, _: Any) -> Any:
     """The backend of one group, for ``torch.distributed.Backend.register_backend``."""
     engine = _engines.choose()
+    library = engine.library() if engine.library is not None else None
     return _C.make_distributed_backend(
         engine.make(options),
         options.store,
@@ -44,6 +45,7 @@ def create_backend(options: Any, _: Any) -> Any:
         options.timeout.total_seconds(),
         _copies,
         _patience,
+        library,
     )
 
 

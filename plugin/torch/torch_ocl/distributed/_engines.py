@@ -7,7 +7,7 @@ from typing import Any
 import torch.distributed as dist
 
 from torch_ocl import _C
-from torch_ocl.distributed import _mpi
+from torch_ocl.distributed import _mpi, _nccl
 
 SETTING = "OCLTENSOR_DISTRIBUTED_ENGINE"
 
@@ -23,6 +23,8 @@ class Engine:
     # Of c10d's DistributedBackendOptions: store, group_rank, group_size, timeout, ...
     make: Callable[[Any], Any]
     need: str  # what it takes to be available
+    # NCCL's file, for tensors on ocl; what `make` makes is then for all else.
+    library: Callable[[], str] | None = None
 
 
 def _gloo(options: Any) -> Any:
@@ -37,6 +39,7 @@ def _gloo(options: Any) -> Any:
 # In the order of preference.
 ENGINES = (
     Engine("mpi", _mpi.is_installed, _mpi.is_launched, _mpi.make, "pip install 'torch_ocl[mpi]'"),
+    Engine("nccl", _nccl.is_available, lambda: False, _gloo, _nccl.NEED, _nccl.library),
     Engine("gloo", dist.is_gloo_available, lambda: True, _gloo, "a torch that was built with it"),
 )
 

@@ -70,5 +70,8 @@ def summary() -> Summary:
 
 
 def reset_summary() -> None:
-    """Begins a new count, as after warm-up steps."""
+    """Begins a new count, as after warm-up steps.
+
+    From the first one on the device's time is told apart from copies, by one more wait of the host.
+    """
     _C.reset_distributed_statistics()
