@@ -30,7 +30,7 @@
 #define BIAS_q6_k 96
 #define BIAS CAT(BIAS_, FORMAT)
 INLINE float bias_of(const Packed *a) {
-  return BIAS == 16 && !OFFSETS ? 16 + a->zero : BIAS;  // int4 has zeros
+  return BIAS == 16 && OFFSETS == 0 ? 16 + a->zero : BIAS;  // int4 has zeros
 }
 
 INLINE float2 floats_of_pair(uint pair) {

@@ -114,7 +114,8 @@ INLINE float of_scale(__local uchar *tiles, float own, uint which, int step) {
 #if SPREAD == 1 && !WINDOWED
   return own;
 #else
-  return as_float(from_lane(tiles, as_uint(own), (get_local_id(0) & 28) | (step * SPREAD + which)));
+  const uint lane = (step * SPREAD + which) * (4 / SPREAD / WINDOW);
+  return as_float(from_lane(tiles, as_uint(own), (get_local_id(0) & 28) | lane));
 #endif
 }
 // Of a result's two columns.

@@ -61,7 +61,7 @@ QuantisedRows variant_for(const OpCall& call, const Product& p) {
 Defines defines_of(const OpCall& call, const Product& p, const QuantisedRows& v) {
   const RowsForm& form = v.division();
   const int64_t units = p.weight.k / p.weight.format->unit;
-  Defines d = quantised::decode_defines(call, p, 8 * v.x_tiles);
+  Defines d = quantised::decode_defines(call, p);
   d.set(define::ITEMS, form.items).set(define::PIECES, form.pieces);
   d.set(define::X_TILES, v.x_tiles).set(define::W_TILES, form.w_tiles);
   d.set(define::SPREAD, v.spread).set(define::COLS, v.columns());

@@ -1,6 +1,7 @@
 // Products of a few rows, whose time is that of reading the weight: kernels that unpack it in
 // registers.
 #include <algorithm>
+#include <bit>
 
 #include "call/divide_up.h"
 #include "call/division.h"
@@ -20,17 +21,11 @@ const char* refuse_gpu(const OpCall& call, const Product& p) {
   return refuse_decode(p);
 }
 
-int64_t rows_of(const Product& p) {
-  int64_t rows = 1;
-  while (rows < p.m()) rows *= 2;
-  return rows;
-}
-
 void run_cpu(const OpCall& call, const Product& p) {
   QuantisedParams params = decode_params(p);
   const Division division = divide_rows(p, params);
-  launch_decode(call, p, kernels::quantised::decode_cpu::decode, decode_defines(call, p), params,
-                division);
+  launch_decode(call, p, kernels::quantised::decode_cpu::decode,
+                decode_defines(call, p).set(define::ROWS, decode_rows(p)), params, division);
 }
 
 // How GPUs divide a product: defines of decode_gpu.cl.
@@ -50,7 +45,7 @@ struct Teams {
 // need for themselves.
 Teams form_of(const OpCall& call, const Product& p) {
   const bool large = call.caps().large_register_tiles();
-  const int64_t rows = rows_of(p), unit = p.weight.format->unit;
+  const int64_t rows = decode_rows(p), unit = p.weight.format->unit;
   if (unit > 64 || (unit > 32 && !large)) return {1, 1, 1, false};
   if (unit > 32 || !large || !has_whole_rows(p.weight)) return {rows, 1, 1, rows > 1};
   if (rows == 1) return {1, 2, 2, false};
@@ -96,7 +91,7 @@ void run_gpu(const OpCall& call, const Product& p) {
   const Teams t = teams_of(call, p);
   const int64_t units = divide_up(p.weight.k, p.weight.format->unit);
   const int64_t groups = divide_up(p.weight.n, t.rows());
-  Defines d = decode_defines(call, p, t.x_rows);
+  Defines d = decode_defines(call, p).set(define::ROWS, t.x_rows);
   d.set(define::ITEMS, t.items).set(define::LANES, t.lanes).set(define::PIECES, t.pieces);
   d.set(define::COLS, t.columns).set(define::DEPTH, t.depth).set(define::CHUNK, t.chunk);
   d.set(define::SHARED_X, t.shared_x);
@@ -124,12 +119,14 @@ QuantisedParams decode_params(const Product& p) {
   return params;
 }
 
-Defines decode_defines(const OpCall& call, const Product& p, int64_t rows) {
+int64_t decode_rows(const Product& p) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.m())));
+}
+
+Defines decode_defines(const OpCall& call, const Product& p) {
   Defines d = weight_defines(call, p.weight, has_whole_rows(p.weight));
   const bool aligned = p.x.address() % 16 == 0 && p.x_row() * p.x.itemsize() % 16 == 0;
-  d.type(define::TYPE, p.x.dtype())
-      .set(define::ROWS, rows > 0 ? rows : rows_of(p))
-      .set(define::HAS_BIAS, p.bias.has_value());
+  d.type(define::TYPE, p.x.dtype()).set(define::HAS_BIAS, p.bias.has_value());
   return d.set(define::X_ALIGNED, by_style(call, false, aligned));
 }
 

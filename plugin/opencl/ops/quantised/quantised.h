@@ -34,11 +34,12 @@ void unpack_rows(const OpCall& call, const QuantisedWeight& w, int64_t first, in
                  tb_address to, DType type);
 
 // decode.cpp, for kernels of few rows: why they do not take a product, or nullptr; what those that
-// include quantised_x.h are told, which take `rows` of x at a time (0: all); how CPU drivers divide
-// rows of the weight, which sets `per_item`.
+// include quantised_x.h are told; the define ROWS of one that takes all rows of x at once; how CPU
+// drivers divide rows of the weight, which sets `per_item`.
 const char* refuse_decode(const Product& p);
 QuantisedParams decode_params(const Product& p);
-Defines decode_defines(const OpCall& call, const Product& p, int64_t rows = 0);
+Defines decode_defines(const OpCall& call, const Product& p);
+int64_t decode_rows(const Product& p);
 Division divide_rows(const Product& p, QuantisedParams& params);
 // Launches one of them: all have the same parameters.
 template <typename Arguments>

@@ -1,5 +1,5 @@
-// Which defines each kernel file reads: a launch that sets another one is refused when its
-// program's text is made.
+// Which defines each kernel file reads: a launch that lacks one, or sets another one, is refused
+// when its program's text is made.
 #pragma once
 
 #include <span>
@@ -16,6 +16,10 @@ struct KernelReads {
 };
 // Of all embedded kernels; the build writes it (generate_launches.py).
 std::span<const KernelReads> kernel_reads();
+
+// Whether launches are refused for a define that nothing reads, which costs a program and no more:
+// in builds with OCLTENSOR_WERROR.
+bool refuses_unread();
 
 // Throw Error(TB_E_INTERNAL) naming the kernel and a define. What kernels of another folder read
 // (OCLTENSOR_KERNEL_DIR) is not known, nor what sources outside of kernels/ do.

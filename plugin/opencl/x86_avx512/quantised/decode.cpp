@@ -50,7 +50,7 @@ void run_decode(const OpCall& call, const Product& p) {
   QuantisedParams params = quantised::decode_params(p);
   const Division division = quantised::divide_rows(p, params);
   const Kind& kind = *kind_of(p);
-  Defines d = quantised::decode_defines(call, p);
+  Defines d = quantised::decode_defines(call, p).set(define::ROWS, quantised::decode_rows(p));
   d.set(define::ORDER, kind.order).set(define::LEAST, kind.least);
   const WeightZero zero = p.weight.format->zero;
   d.set(define::FLIPPED, kind.flipped);
