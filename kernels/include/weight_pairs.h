@@ -2,7 +2,7 @@
 // word, 1 and 3 in the next, which is how masks take two bytes of a word at once. Included by
 // weight_formats.h where PAIRS is 1; who includes that brings pair_from(low, high), which rounds two floats,
 // add_to_pairs(a, b), permute_bytes(a, b, which) and and_or(a, b, c). Defines: TYPE f16 or bf16; those of
-// quantised.h.
+// quantised.h; ZEROS (the format subtracts zeros).
 #ifndef OCLTENSOR_WEIGHT_PAIRS_H
 #define OCLTENSOR_WEIGHT_PAIRS_H
 
@@ -13,8 +13,8 @@
 #define PAIR_WORD(power) (PAIR_EXPONENT(power) << 16 | PAIR_EXPONENT(power))
 
 // Numbers of few bits are the first digits of one whose exponent is theirs, and so larger by a constant,
-// BIAS, which holds what their format subtracts, too. Sums of x take it away again: bias_of() times the scale
-// is a part of the offset.
+// BIAS, which holds what their format subtracts, too, but for zeros. Sums of x take both away: bias_of()
+// times the scale is a part of the offset.
 #define BIAS_int8 0
 #define BIAS_int8_zeros 0
 #define BIAS_e4m3 0
@@ -29,9 +29,7 @@
 #define BIAS_q4_k 16
 #define BIAS_q6_k 96
 #define BIAS CAT(BIAS_, FORMAT)
-INLINE float bias_of(const Packed *a) {
-  return BIAS == 16 && OFFSETS == 0 ? 16 + a->zero : BIAS;  // int4 has zeros
-}
+INLINE float bias_of(const Packed *a) { return ZEROS ? BIAS + a->zero : BIAS; }
 
 INLINE float2 floats_of_pair(uint pair) {
 #if PAIR_BITS == 7
@@ -63,7 +61,6 @@ INLINE float4 signed_floats(Words w) {  // the last digits of 2^23 and of 128 mo
                            permute_bytes(u, above, 0x7442), permute_bytes(u, above, 0x7443))) -
          (0x1p23f + 128);
 }
-INLINE Numbers signed_bytes_less(Words w, float minus) { return pairs_of(signed_floats(w) - minus); }
 INLINE Numbers signed_bytes(Words w) {
 #if PAIR_BITS > 8
   const uint u = w ^ 0x80808080u, less = pair_from(-1152, -1152);  // of 1024 and the byte
@@ -73,6 +70,7 @@ INLINE Numbers signed_bytes(Words w) {
   return pairs_of(signed_floats(w));
 #endif
 }
+INLINE Numbers signed_bytes_less(Words w, float minus) { return signed_bytes(w); }
 INLINE Numbers e4m3_values(Words w) { return pairs_of(e4m3_floats(w)); }
 #if CODED
 INLINE Numbers codes(const Weight w, Words words, int at) { return pairs_of(code_floats(w, words, at)); }

@@ -21,7 +21,7 @@
 
 // Sums of x: by a left matrix of ones beside the weight's or, where these are in several passes, by one whose
 // row `pass` has ones for the lanes of that pass.
-#define X_SUMS (OFFSETS || BIAS > 0)
+#define X_SUMS (OFFSETS || ZEROS || BIAS > 0)
 #define ONES (X_SUMS && PASSES == 1)
 #define MATRICES (W_TILES + ONES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,30 @@ class Others(CompileCase):
             torch.compile(lambda x: x.cos() - 1)(torch.ones(4, device="ocl"))
         self.assertNotEqual(seen[0][0], before[0])
         self.assertNotEqual(seen[0][2], before[2])
+
+    def test_it_is_undone_where_a_trace_raises(self) -> None:
+        from torch_ocl.inductor import lowerings
+
+        resize = torch.ops.aten.upsample_nearest2d.vec
+        before = dict(resize.py_kernels)
+        with self.assertRaises(ZeroDivisionError), lowerings.whole_resizes():
+            resize._dispatch_cache[lowerings.DispatchKey.Autograd] = lowerings.DispatchKey.CPU
+            raise ZeroDivisionError
+        self.assertEqual(resize.py_kernels, before)
+        self.assertNotIn(lowerings.DispatchKey.Autograd, resize._dispatch_cache)
+
+    def test_formulas_are_in_keys(self) -> None:
+        from torch_ocl.inductor import target
+
+        text = target.FORMULAS.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "expressions.def"
+            other.write_bytes(text + b"\n")
+            before = target.identity()
+            with mock.patch.object(target, "FORMULAS", other):
+                target._sources.cache_clear()
+                self.assertNotEqual(target.identity(), before)
+        target._sources.cache_clear()
 
     def test_each_patch_finds_its_place(self) -> None:
         """Fails where a version of PyTorch does without one, or names it otherwise."""

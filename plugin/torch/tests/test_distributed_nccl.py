@@ -6,6 +6,8 @@ devices is skipped where there is one.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import unittest
 
 import distributed_case
@@ -157,6 +159,20 @@ class Refused(distributed_case.RanksCase):
 
 
 @unittest.skipUnless(AVAILABLE, "needs an NVIDIA device")
+class Choice(unittest.TestCase):
+    def test_no_device_is_opened(self) -> None:
+        """DeviceMesh takes LOCAL_RANK's device where none has been opened; and so may a fork."""
+        script = (
+            "import torch, torch_ocl\n"
+            "from torch_ocl.distributed import _engines\n"
+            "print(_engines.choose().name, torch.ocl.is_initialized())"
+        )
+        said = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(said.stdout.split(), ["gloo", "False"], said.stderr)
+
+
 class OneRank(distributed_case.RanksCase):
     size, env = 1, SETTINGS
 

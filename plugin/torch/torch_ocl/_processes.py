@@ -106,7 +106,9 @@ def _reduce(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     offset = storage.data_ptr() - place["segment"]
     own = f"{sent.process}:{place['segment']}:{offset}:{storage.nbytes()}"
     key = _origin_of(storage) or own
-    memory, lifetime = _C.export_memory(storage.data_ptr()), sent.keep(key, storage)
+    memory = _C.export_memory(storage.data_ptr())
+    # Whoever receives it from here keeps it at its owner, which may outlive this process.
+    lifetime = sent.keep(key, storage) if key == own else _C.lifetime_of(storage)
     # Not multiprocessing.reduction's: a process that is being started would inherit the pipe's end
     # from this one, which could never close it.
     try:

@@ -23,7 +23,8 @@ class QuantisedRowsByMma : public EmulatedUnits {
   std::optional<AnyCall> call_;
 };
 
-// Of four units 1, 2 or 4 scales, and of x 1, 2 or 4 columns, change with each format.
+// Of four units 1, 2 or 4 scales, or one for all, and of x 1, 2 or 4 columns, change with each
+// format, as does whether every step has all of its units.
 TEST_F(QuantisedRowsByMma, AreTheHostsSumsForEveryFormat) {
   open("emulated80");
   if (IsSkipped()) return;
@@ -31,12 +32,15 @@ TEST_F(QuantisedRowsByMma, AreTheHostsSumsForEveryFormat) {
   for (const WeightFormat& f : weight_formats()) {
     const bool within = f.scales == WeightScales::Within;
     const int64_t spread = within ? 4 : int64_t{1} << i % 3;
-    const QuantisedRows v{&f,
-                          i % 2 == 0 ? DType::BFloat16 : DType::Float16,
-                          spread == 4 ? size_t{3} : size_t{1},
-                          1,
-                          spread,
-                          int64_t{4} >> i % 3};
+    const bool rows = spread == 1 && f.layout != WeightLayout::Flat && i % 2 == 0;
+    const QuantisedRows v{.format = &f,
+                          .type = i % 2 == 0 ? DType::BFloat16 : DType::Float16,
+                          .form = spread == 4 ? size_t{3} : size_t{1},
+                          .x_tiles = 1,
+                          .spread = spread,
+                          .x_columns = int64_t{4} >> i % 3,
+                          .same_scales = rows,
+                          .all_units = i % 4 < 2};
     EXPECT_EQ(wrong_quantised_rows(call(), &v), "")
         << f.name << ", spread " << spread << ", columns " << v.x_columns;
     ++i;
@@ -49,7 +53,13 @@ TEST_F(QuantisedRowsByMma, AreTheHostsSumsForEveryForm) {
   const WeightFormat* format = find_weight_format("int4");
   for (size_t form = 0; form < kRowsForms.size(); ++form) {
     const bool more = kRowsForms[form].w_tiles > 1;
-    const QuantisedRows v{format, DType::BFloat16, form, more ? 2 : 1, form == 0 ? 2 : 1, 1};
+    const QuantisedRows v{.format = format,
+                          .type = DType::BFloat16,
+                          .form = form,
+                          .x_tiles = more ? 2 : 1,
+                          .spread = form == 0 ? 2 : 1,
+                          .x_columns = 1,
+                          .all_units = form % 2 == 1};
     EXPECT_EQ(wrong_quantised_rows(call(), &v), "") << kRowsForms[form].use;
   }
 }
@@ -57,17 +67,20 @@ TEST_F(QuantisedRowsByMma, AreTheHostsSumsForEveryForm) {
 TEST_F(QuantisedRowsByMma, EverySpecialisationHasAProofOfItsOwn) {
   std::vector<bool> seen(kQuantisedRows, false);
   ASSERT_LE(weight_formats().size(), kMostWeightFormats);
+  const auto expect_new = [&seen](const QuantisedRows& v) {
+    ASSERT_LT(v.index(), seen.size());
+    ASSERT_FALSE(seen[v.index()]);
+    seen[v.index()] = true;
+  };
+  constexpr std::pair<int64_t, int64_t> kOfX[] = {{1, 1}, {1, 2}, {1, 4}, {2, 1}, {4, 1}};
+  constexpr std::pair<int64_t, bool> kScales[] = {{1, true}, {1, false}, {2, false}, {4, false}};
   for (const WeightFormat& f : weight_formats())
     for (const DType type : {DType::Float16, DType::BFloat16})
       for (size_t form = 0; form < kRowsForms.size(); ++form)
-        for (const int64_t x_tiles : {1, 2, 4})
-          for (const int64_t spread : {1, 2, 4})
-            for (const int64_t columns : {1, 2, 4}) {
-              const size_t index = QuantisedRows{&f, type, form, x_tiles, spread, columns}.index();
-              ASSERT_LT(index, seen.size());
-              ASSERT_FALSE(seen[index]);
-              seen[index] = true;
-            }
+        for (const auto& [tiles, columns] : kOfX)
+          for (const auto& [spread, same] : kScales)
+            for (const bool all : {false, true})
+              expect_new({&f, type, form, tiles, spread, columns, same, all});
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ size_t form_for(const OpCall& call, const Product& p, int64_t spread) {
   constexpr int64_t kLong = 8192;
   const int64_t units = call.caps().compute_units, tiles = divide_up(p.weight.n, int64_t{16});
   const bool many = tiles >= 5 * units;
-  if (p.m() > 8) return many ? 4 : 5;
+  const bool large = p.weight.format->unit > 64;  // two of which take all registers
+  if (p.m() > 8 && !large) return many ? 4 : 5;
   if (spread == 4) return 3;
   if (many && spread == 1) return 0;
   return !many && p.weight.k >= kLong ? 2 : 1;
@@ -48,26 +49,28 @@ size_t form_for(const OpCall& call, const Product& p, int64_t spread) {
 
 QuantisedRows variant_for(const OpCall& call, const Product& p) {
   const int64_t tiles = divide_up(p.m(), int64_t{8}), spread = spread_of(p.weight);
-  return {p.weight.format,
-          p.x.dtype(),
-          form_for(call, p, spread),
-          static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tiles))),
-          spread,
-          p.m() <= 2   ? 4
-          : p.m() <= 4 ? 2
-                       : 1};
+  QuantisedRows v{.format = p.weight.format,
+                  .type = p.x.dtype(),
+                  .form = form_for(call, p, spread),
+                  .x_tiles = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tiles))),
+                  .spread = spread,
+                  .x_columns = p.m() <= 2   ? 4
+                               : p.m() <= 4 ? 2
+                                            : 1,
+                  .same_scales = has_row_scales(p.weight)};
+  v.all_units = p.weight.k / p.weight.format->unit % v.units_of_step() == 0;
+  return v;
 }
 
 Defines defines_of(const OpCall& call, const Product& p, const QuantisedRows& v) {
   const RowsForm& form = v.division();
-  const int64_t units = p.weight.k / p.weight.format->unit;
   Defines d = quantised::decode_defines(call, p);
   d.set(define::ITEMS, form.items).set(define::PIECES, form.pieces);
   d.set(define::X_TILES, v.x_tiles).set(define::W_TILES, form.w_tiles);
   d.set(define::SPREAD, v.spread).set(define::COLS, v.columns());
   d.set(define::CONTIGUOUS, form.contiguous).set(define::WINDOW, v.window());
-  d.set(define::SAME_SCALES, has_row_scales(p.weight));
-  d.set(define::ALL_UNITS, units % (4 * form.pieces * v.window()) == 0);
+  d.set(define::SAME_SCALES, v.same_scales).set(define::ALL_UNITS, v.all_units);
+  d.set(define::ZEROS, p.weight.format->zero == WeightZero::Subtracted);
   d.set(define::GENERATION, generation(call.caps()));
   return d.set(define::EMULATED, nvidia::facts(call.caps()).emulated_mma);
 }
@@ -77,6 +80,8 @@ const char* refuse(const OpCall& call, const Product& p) {
   if (p.x.dtype() == DType::Float32) return "float32 is not a type of the matrix units";
   if (p.x.dtype() == DType::BFloat16 && generation(call.caps()) < 80)
     return "bfloat16 needs compute capability 8.0";
+  if (p.x.dtype() == DType::Float16 && p.weight.format->zero == WeightZero::Codes)
+    return "codes may be beyond float16";
   if (!quantised::has_whole_rows(p.weight)) return "rows are not of whole units";
   if (p.x.address() % 16 != 0 || p.x_row() % 8 != 0) return "rows of x are not aligned";
   if (p.weight.k == 0) return "nothing to sum";
@@ -107,10 +112,12 @@ size_t QuantisedRows::index() const {
   const auto log2 = [](int64_t power) {
     return static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(power)));
   };
+  const size_t of_x = x_tiles > 1 ? 2 + log2(x_tiles) : log2(x_columns);
+  const size_t scales = same_scales ? 3 : log2(spread);
   size_t i = static_cast<size_t>(format - weight_formats().data());
   i = i * 2 + (type == DType::BFloat16 ? 1 : 0);
   i = i * kRowsForms.size() + form;
-  return ((i * 3 + log2(x_tiles)) * 3 + log2(spread)) * 3 + log2(x_columns);
+  return ((i * 5 + of_x) * 4 + scales) * 2 + (all_units ? 1 : 0);
 }
 
 void run_quantised_rows(const OpCall& call, const Product& p, const QuantisedRows& v) {

@@ -36,17 +36,20 @@ struct QuantisedRows {
   size_t form;        // in kRowsForms
   int64_t x_tiles;    // of 8 rows of x: 1, 2, 4
   int64_t spread;     // of four neighbouring units, how many scales they have: 1, 2, 4
-  int64_t x_columns;  // of a right matrix that a row of x takes at most: 1, 2, 4
+  int64_t x_columns;  // of a right matrix that a row of x takes at most: 1; of one tile 2, 4, too
+  bool same_scales = false;  // all units of a row have one scale; `spread` is 1
+  bool all_units = false;    // there are units for every step of every warp
 
   const RowsForm& division() const { return kRowsForms[form]; }
   int64_t window() const { return division().contiguous ? 4 / spread : 1; }
+  int64_t units_of_step() const { return 4 * division().pieces * window(); }  // of a work-group
   int64_t columns() const { return std::min(x_columns, spread); }
   // Rows of x that one launch takes.
   int64_t rows_of_x() const { return x_tiles * 8 / columns(); }
   size_t index() const;
 };
-inline constexpr size_t kMostWeightFormats = 32;
-inline constexpr size_t kQuantisedRows = kMostWeightFormats * 2 * kRowsForms.size() * 3 * 3 * 3;
+inline constexpr size_t kMostWeightFormats = 16;
+inline constexpr size_t kQuantisedRows = kMostWeightFormats * 2 * kRowsForms.size() * 5 * 4 * 2;
 
 // Runs a product that the algorithm takes; public for its proof.
 void run_quantised_rows(const OpCall& call, const quantised::Product& p, const QuantisedRows& v);

@@ -10,7 +10,7 @@
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
 
-constexpr int64_t kUnits = 21, kTileColumns = 128;
+constexpr int64_t kTileColumns = 128;
 
 // A weight of random bytes, with scales and zeros as its format has them.
 class DrawnWeight {
@@ -19,14 +19,15 @@ class DrawnWeight {
       : v_(v),
         n_(n),
         group_(v.format->unit * 4 / v.spread),
-        k_(divide_up(kUnits * v.format->unit, step()) * step()),
+        k_(size()),
         bytes_(draw_bytes(numbers)),
         scale_(draw_scales(numbers, 8)),
         zero_(draw_zeros(numbers)) {}
 
   QuantisedWeight weight() const {
     const bool apart = v_.format->scales == WeightScales::Apart;
-    QuantisedWeight w{v_.format, n_, k_, group_, bytes_, std::nullopt, std::nullopt};
+    QuantisedWeight w{v_.format, n_,           k_,          v_.same_scales ? k_ : group_,
+                      bytes_,    std::nullopt, std::nullopt};
     if (apart) w.scale = scale_.view();
     if (apart && v_.format->zero != WeightZero::None) w.zero = zero_.view();
     return w;
@@ -34,10 +35,12 @@ class DrawnWeight {
 
  private:
   bool is(WeightLayout layout) const { return v_.format->layout == layout; }
-  // What rows are a multiple of.
-  int64_t step() const {
+  // Two steps of each warp and more; all of them have units or some do not.
+  int64_t size() const {
     const int64_t block = is(WeightLayout::Tiles) ? kTileColumns : v_.format->block;
-    return std::lcm(std::lcm(block, v_.format->unit), group_);
+    const int64_t whole = std::lcm(std::lcm(block, v_.format->unit), group_);
+    const int64_t steps = 2 * v_.units_of_step() * v_.format->unit;
+    return divide_up(steps + (v_.all_units ? 0 : 1), whole) * whole;
   }
   // Bytes of blocks hold scales of 16 bits: with 0x77 these are finite, as are numbers of 8 bits.
   LocalTensor draw_bytes(ProofNumbers& numbers) const {
@@ -53,17 +56,19 @@ class DrawnWeight {
     return {numbers.upload(bytes, DType::UInt8), DType::UInt8, sizes};
   }
   Dims groups() const {
+    if (v_.same_scales) return Dims{n_, 1};
     return is(WeightLayout::Flat) ? Dims{n_ * k_ / group_} : Dims{n_, k_ / group_};
   }
+  int64_t groups_count() const { return v_.same_scales ? n_ : n_ * k_ / group_; }
   LocalTensor draw_scales(ProofNumbers& numbers, int most) const {
-    return {numbers.upload(numbers.draw(n_ * k_ / group_, most), DType::Float32), DType::Float32,
+    return {numbers.upload(numbers.draw(groups_count(), most), DType::Float32), DType::Float32,
             groups()};
   }
   LocalTensor draw_zeros(ProofNumbers& numbers) const {
     if (v_.format->zero == WeightZero::Codes)
       return {numbers.upload(numbers.draw(16, 8), DType::Float32), DType::Float32, Dims{16}};
     if (v_.format->zero == WeightZero::Added) return draw_scales(numbers, 8);
-    return {numbers.upload(numbers.draw(n_ * k_ / group_, 8), DType::Int8), DType::Int8, groups()};
+    return {numbers.upload(numbers.draw(groups_count(), 8), DType::Int8), DType::Int8, groups()};
   }
 
   QuantisedRows v_;
@@ -84,7 +89,7 @@ std::string wrong_quantised_rows(const OpCall& call, const void* what) {
   const DrawnWeight drawn(numbers, v, n);
   const QuantisedWeight w = drawn.weight();
   std::vector<float> of_x = numbers.draw(m * w.k, 4);
-  for (float& x : of_x) x /= 1 << 17;  // GGUF's scales are large, results of float16 are not
+  for (float& x : of_x) x /= 1 << 19;  // GGUF's scales are large, results of float16 are not
   const LocalTensor x(numbers.upload(of_x, v.type), v.type, Dims{m, w.k});
   const LocalTensor out(numbers.upload(std::vector<float>(static_cast<size_t>(m * n), 7), v.type),
                         v.type, Dims{m, n});

@@ -43,7 +43,7 @@ void refuse_missing(const Source& source, const std::string& lines) {
            source.path, name);
 }
 
-bool refuses_unread() { return OCLTENSOR_REFUSES_UNREAD != 0; }
+bool checks_defines() { return OCLTENSOR_CHECKS_DEFINES != 0; }
 
 void refuse_unread(const Source& source, const std::string& lines) {
   const KernelReads* known = reads_of(source);

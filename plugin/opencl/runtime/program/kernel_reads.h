@@ -17,9 +17,9 @@ struct KernelReads {
 // Of all embedded kernels; the build writes it (generate_launches.py).
 std::span<const KernelReads> kernel_reads();
 
-// Whether launches are refused for a define that nothing reads, which costs a program and no more:
-// in builds with OCLTENSOR_WERROR.
-bool refuses_unread();
+// Whether launches are refused for what follows: in builds with OCLTENSOR_WERROR. In others a
+// define too many costs a program, and one that is missing is 0.
+bool checks_defines();
 
 // Throw Error(TB_E_INTERNAL) naming the kernel and a define. What kernels of another folder read
 // (OCLTENSOR_KERNEL_DIR) is not known, nor what sources outside of kernels/ do.

@@ -22,8 +22,10 @@ ProgramText ProgramCache::text_of(const Source& source, const Defines& defines) 
   const bool outlined = caps_.outlined_kernels && caps_.style == KernelStyle::Cpu && is_embedded();
   const std::string lines = defines.source();
   const std::string head = fmt::format("#define OUTLINED {:d}\n", outlined) + prefix() + lines;
-  if (refuses_unread()) refuse_unread(source, lines);
-  refuse_missing(source, head);
+  if (checks_defines()) {
+    refuse_unread(source, lines);
+    refuse_missing(source, head);
+  }
   ProgramText text{source.path, defines.line(), without_hidden(caps_, head + expand(source)),
                    caps_.build_options, TextOrigin::Plugin};
   // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.

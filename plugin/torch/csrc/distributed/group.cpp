@@ -82,7 +82,9 @@ Group::Group(std::shared_ptr<Engine> engine, c10::intrusive_ptr<c10d::Store> sto
 
 Group::~Group() {
   // Its threads are not in the child, whose end would wait for them.
-  if (is_forked()) new std::shared_ptr<Engine>(std::move(engine_));
+  if (!is_forked()) return;
+  new std::shared_ptr<Engine>(std::move(engine_));
+  new std::shared_ptr<DeviceEngine>(std::move(options_.device_engine));
 }
 
 bool Group::is_forked() const { return getpid() != process_; }
@@ -242,7 +244,8 @@ int Group::run_on_device(const Submitted& call, Stopwatch& watch) {
 
 void Group::compare(const Submitted& call, Engine& engine) const {
   const std::string own =
-      std::to_string(call.number) + ", " + c10d::opTypeToString(call.call.op) + call.call.form;
+      std::to_string(call.number) + ", " + c10d::opTypeToString(call.call.op) + call.call.form +
+      (options_.device_engine ? call.call.on_device ? " on ocl" : " on the CPU" : "");
   const int size = options_.size, next = (options_.rank + 1) % size,
             previous = (options_.rank + size - 1) % size;
   Note sent(own), received;

@@ -35,14 +35,18 @@ NcclCommunicator::NcclCommunicator(const nccl::Functions& library, nccl::Id id, 
   nccl::check_driver(library.driver.retain_primary(&context_, device), "cuDevicePrimaryCtxRetain");
   const Current current(library, context_);
   nccl::check_driver(library.driver.create_stream(&stream_, kNonBlocking), "cuStreamCreate");
-  nccl::check(library, library.init_rank(&comm_, size, id, rank), "ncclCommInitRank");
+  const nccl::Result made = library.init_rank(&comm_, size, id, rank);
+  if (made != 0) (void)library.driver.destroy_stream(stream_);
+  nccl::check(library, made, "ncclCommInitRank");
 }
 
 NcclCommunicator::~NcclCommunicator() {
   const std::lock_guard lock(mutex_);
-  const Current current(library_, context_);
+  if (library_.driver.push(context_) != 0) return;  // the driver has ended
   give_up();
   (void)library_.driver.destroy_stream(stream_);
+  nccl::Context popped = nullptr;
+  (void)library_.driver.pop(&popped);
 }
 
 // Works without the other ranks, which ncclCommDestroy may wait for.

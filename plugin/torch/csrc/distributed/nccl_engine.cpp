@@ -234,14 +234,16 @@ class NcclEngine final : public DeviceEngine {
     }
     nccl::Id id{};
     const bool is_pair = name != "all";
-    if (is_pair && rank == 0) store_->wait({"nccl/here/" + name}, limit);
-    if (is_pair && rank == 1) store_->set("nccl/here/" + name, std::vector<uint8_t>{1});
+    // A connection of this lane's own: while one waits, nothing else passes through it.
+    const c10::intrusive_ptr<c10d::Store> store = store_->clone();
+    if (is_pair && rank == 0) store->wait({"nccl/here/" + name}, limit);
+    if (is_pair && rank == 1) store->set("nccl/here/" + name, std::vector<uint8_t>{1});
     if (rank == 0) {
       check(library_.unique_id(&id), "ncclGetUniqueId");
-      store_->set("nccl/" + name, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
+      store->set("nccl/" + name, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
     } else {
-      store_->wait({"nccl/" + name}, limit);
-      const std::vector<uint8_t> told = store_->get("nccl/" + name);
+      store->wait({"nccl/" + name}, limit);
+      const std::vector<uint8_t> told = store->get("nccl/" + name);
       TORCH_CHECK(told.size() == sizeof id.bytes, "the name of a communicator is broken");
       std::memcpy(id.bytes, told.data(), sizeof id.bytes);
     }

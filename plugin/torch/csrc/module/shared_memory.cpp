@@ -107,6 +107,7 @@ at::Tensor tensor_from_cuda(const py::object& capsule, int64_t device, std::opti
   const auto index = static_cast<c10::DeviceIndex>(device);
   DLTensor& tensor = managed->dl_tensor;
   TORCH_CHECK_VALUE(tensor.device.device_type == kDLCUDA, "ocl: the tensor is not on CUDA");
+  (void)at::toScalarType(tensor.dtype);  // throws where there is none, before anything is taken
   const auto item = static_cast<int64_t>(tensor.dtype.bits) * tensor.dtype.lanes / 8;
   const auto extent = extent_of(tensor, item);
   const uint64_t address = reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
@@ -168,6 +169,9 @@ void bind_shared_memory(py::module_& module) {
   module.def("capsule_to_cuda", torch::wrap_pybind_function(&capsule_to_cuda));
   module.def("tensor_from_cuda", torch::wrap_pybind_function(&tensor_from_cuda));
   module.def("shared_place", torch::wrap_pybind_function(&place_of));
+  module.def("lifetime_of", torch::wrap_pybind_function(+[](const py::object& storage) {
+               return lifetime_of(torch::createStorage(storage.ptr()));
+             }));
   module.def("import_storage", torch::wrap_pybind_function(&storage_of));
   module.def("export_memory", torch::wrap_pybind_function_no_gil(+[](uint64_t address) {
                return export_memory(reinterpret_cast<void*>(address));  // NOLINT

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +63,14 @@ std::shared_ptr<Segment> segment_of(c10::DeviceIndex index, const SharedPart& pa
   return segment;
 }
 
+// Another descriptor of the same file.
+int copy_of(int descriptor) {
+  const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  TORCH_CHECK(copy >= 0, "ocl: a descriptor cannot be copied: ", std::strerror(errno),
+              "; raise `ulimit -n`, or send fewer tensors at a time");
+  return copy;
+}
+
 struct Imported {
   std::shared_ptr<Segment> segment;
   c10::DeviceIndex index;
@@ -114,13 +124,19 @@ int export_memory(const void* data) {
   return descriptor;
 }
 
+int lifetime_of(const c10::Storage& storage) {
+  const c10::DataPtr& memory = storage.data_ptr();
+  if (memory.get_deleter() != &free_import) return -1;
+  return copy_of(static_cast<const Imported*>(memory.get_context())->lifetime);
+}
+
 c10::Storage import_storage(c10::DeviceIndex index, const SharedPart& part) {
   index = checked_index(index);
   TORCH_CHECK(part.offset <= part.segment_bytes && part.bytes <= part.segment_bytes - part.offset,
               "ocl: ", part.bytes, " bytes at ", part.offset, " are not inside a segment of ",
               part.segment_bytes);
-  auto imported = std::make_unique<Imported>(
-      Imported{segment_of(index, part), index, fcntl(part.lifetime, F_DUPFD_CLOEXEC, 0)});
+  auto imported =
+      std::make_unique<Imported>(Imported{segment_of(index, part), index, copy_of(part.lifetime)});
   void* data = reinterpret_cast<void*>(imported->segment->base() + part.offset);  // NOLINT
   c10::DataPtr memory(data, imported.release(), &free_import, c10::Device(kOcl, index));
   return c10::Storage(c10::Storage::use_byte_size_t(), part.bytes, std::move(memory), nullptr,

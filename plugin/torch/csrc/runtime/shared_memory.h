@@ -48,6 +48,9 @@ class CudaImport {
   tb_address address_ = 0;
   int32_t is_own_ = 0;
 };
+// A new descriptor of the end that tells a storage's owner when all have freed it; -1 where the
+// storage is this process's own.
+TORCH_OCL_API int lifetime_of(const c10::Storage& storage);
 // Copies CUDA's memory, after all that CUDA and the current stream have to do.
 TORCH_OCL_API void copy_from_cuda(c10::DeviceIndex index, void* target, uint64_t address,
                                   uint64_t bytes);

@@ -19,7 +19,7 @@ class Engine:
 
     name: str
     is_available: Callable[[], bool]
-    is_preferred: Callable[[], bool]  # where it is available
+    is_preferred: Callable[[], bool]  # where it is available; must not open a device
     # Of c10d's DistributedBackendOptions: store, group_rank, group_size, timeout, ...
     make: Callable[[Any], Any]
     need: str  # what it takes to be available
@@ -48,7 +48,7 @@ def choose() -> Engine:
     """The engine that the setting names, else the first that is preferred here."""
     wanted = _C.get_setting(SETTING)
     for engine in ENGINES:
-        if engine.name == wanted if wanted else engine.is_available() and engine.is_preferred():
+        if engine.name == wanted if wanted else engine.is_preferred() and engine.is_available():
             if not engine.is_available():
                 raise RuntimeError(f"ocl: {SETTING}={wanted} needs {engine.need}")
             return engine

@@ -5,6 +5,8 @@ import importlib.util
 import os
 import pathlib
 
+import torch
+
 from torch_ocl import _C
 
 NEED = (
@@ -16,8 +18,6 @@ NEED = (
 @functools.cache
 def library() -> str:
     """The file of the wheel; empty: the system's."""
-    # Multicast over NVLink asks for memory that was made for it.
-    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or []) if spec is not None else []:
         for file in sorted(pathlib.Path(folder).glob("*/lib/libnccl.so.2")):
@@ -27,7 +27,9 @@ def library() -> str:
 
 def is_available() -> bool:
     try:
-        _C.cuda_number(0)
+        _C.cuda_number(torch.ocl.current_device())
+        # Multicast over NVLink asks for memory that was made for it.
+        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
         return _C.nccl_version(library()) > 0
     except (NotImplementedError, RuntimeError):
         return False

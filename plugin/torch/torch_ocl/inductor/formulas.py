@@ -5,12 +5,11 @@ package: what they say of a, b and of kinds of types holds here, too.
 """
 
 import functools
-import pathlib
 import re
 
 import torch
 
-import torch_ocl
+from torch_ocl.inductor.target import FORMULAS
 from torch_ocl.inductor.types import value_type
 
 _ROW = re.compile(r'^OCLTENSOR_EXPRESSION\("([^"]+)", \w+, (.*)\)$', re.M)
@@ -24,8 +23,7 @@ _OF_OPENCL = frozenset("sin cos tanh erf lgamma pow nextafter fmod".split())
 @functools.cache
 def rows() -> dict[str, str]:
     """By name, as ``sqrt.out`` or ``floor.out@int``."""
-    file = pathlib.Path(torch_ocl.__file__).parent / "share" / "expressions.def"
-    return dict(_ROW.findall(file.read_text()))
+    return dict(_ROW.findall(FORMULAS.read_text()))
 
 
 def formula(row: str, dtype: torch.dtype, a: str, b: str = "") -> str | None:

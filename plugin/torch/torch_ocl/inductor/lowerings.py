@@ -67,14 +67,16 @@ _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 @contextlib.contextmanager
 def _kernels_in_python(operator: Any, kernel: Callable[..., Any] | None) -> Iterator[None]:
     """An operator's kernels of autograd in Python replaced, or taken away."""
-    with mock.patch.dict(operator.py_kernels):
-        for key in _KEYS:
-            operator.py_kernels.pop(key, None)
-            if kernel is not None:
-                operator.py_kernels[key] = kernel
+    try:
+        with mock.patch.dict(operator.py_kernels):
+            for key in _KEYS:
+                operator.py_kernels.pop(key, None)
+                if kernel is not None:
+                    operator.py_kernels[key] = kernel
+            operator._dispatch_cache.clear()
+            yield
+    finally:
         operator._dispatch_cache.clear()
-        yield
-    operator._dispatch_cache.clear()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,10 @@ import pathlib
 
 import torch
 
+import torch_ocl
 from torch_ocl import _C, __version__
+
+FORMULAS = pathlib.Path(torch_ocl.__file__).parent / "share" / "expressions.def"
 
 KEPT_ROW = 4096
 """The longest row whose values a kernel keeps, in CPU style (loops.py)."""
@@ -56,8 +59,9 @@ def _takes_many_parameters(device: torch.ocl.DeviceProperties) -> bool:
 
 @functools.cache
 def _sources() -> str:
-    """A digest of these files, as PyTorch has of its own: a version is longer than a change."""
-    files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    """A digest of these files and of the formulas, as PyTorch has of its own: a version is longer
+    than a change."""
+    files = [*sorted(pathlib.Path(__file__).parent.glob("*.py")), FORMULAS]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
