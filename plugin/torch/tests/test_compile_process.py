@@ -55,6 +55,7 @@ class Process(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             names = ("OCLTENSOR_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
             caches = {name: f"{folder}/{name}" for name in names}
+            caches["OCLTENSOR_BUILD_AHEAD"] = "0"  # builds of other processes are not counted
             first, second = python(code, **caches), python(code, **caches)
         self.assertRegex(first, r"^\[9.0, 36.0\] [1-9]")
         self.assertEqual(second, "[9.0, 36.0] 0\n")
@@ -317,6 +318,20 @@ class Kernels(CompileCase):
             return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, *layer.parameters()))]
 
         self.close(run("ocl", torch.compile), run("cpu", lambda f: f), 2e-5, 2e-5)
+
+    def test_gradients_of_convolutions_get_maps_as_they_are(self) -> None:
+        """PyTorch 2.13 copies them to the order of the weight's gradient, by a kernel."""
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(16, 16, 3, padding=1, groups=16), torch.nn.Conv2d(16, 24, 1)
+        ).to("ocl")
+        maps = torch.randn(2, 16, 8, 8, device="ocl").to(memory_format=torch.channels_last)
+        eager = torch.autograd.grad(model(maps).sin().sum(), list(model.parameters()))
+        compiled = torch.autograd.grad(
+            torch.compile(model)(maps).sin().sum(), list(model.parameters())
+        )
+        for ours, expected in zip(compiled, eager, strict=True):
+            torch.testing.assert_close(ours.cpu(), expected.cpu(), rtol=1e-4, atol=1e-4)
+        self.assertEqual(torch.ocl.compile_report()[-1].kernels, [])
 
     def test_the_report(self) -> None:
         torch.compile(lambda x: torch.special.i0e(x.sin()) + 1)(torch.rand(7, device="ocl"))

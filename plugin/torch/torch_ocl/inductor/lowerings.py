@@ -9,7 +9,7 @@ from unittest import mock
 import torch
 from torch._C import DispatchKey
 from torch._decomp.decompositions import upsample_compute_output_size
-from torch._inductor import lowering
+from torch._inductor import ir, lowering
 from torch._inductor.lowering import fallback_handler, make_pointwise, to_dtype
 from torch._inductor.virtualized import V, ops
 
@@ -162,6 +162,28 @@ def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
 _COMPUTED_AS_FLOAT = (torch.float32, torch.float16, torch.bfloat16)
 
 
+_FORMATS = ([3, 2, 1, 0], ir.NHWC_STRIDE_ORDER)
+
+
+def _gradients_of_convolution() -> Callable[..., Any]:
+    """A call, with the result's gradient in the input's format. PyTorch 2.13 gives both the order
+    of the weight's gradient, in which depthwise weights have two strides of 1: their maps were
+    copied to an order that no kernel reads well."""
+    call = fallback_handler(aten.convolution_backward.default, add_to_fallback_set=False)
+
+    def lower(grad: Any, x: Any, *rest: Any) -> Any:
+        fits = [
+            order
+            for order in _FORMATS
+            if len(x.get_size()) == 4 and ir.is_stride_order_storage_and_layout(x, order)
+        ]
+        if len(fits) == 1 and x.get_device().type == "ocl":  # else sizes of 1 leave it open
+            grad = ir.ExternKernel.require_stride_order(grad, fits[0])
+        return call(grad, x, *rest)
+
+    return lower
+
+
 def lowerings() -> dict[Any, Callable[..., Any]]:
     """Those that take the place of Inductor's, for graphs of ocl."""
     own: dict[Any, Callable[..., Any]] = {
@@ -171,6 +193,7 @@ def lowerings() -> dict[Any, Callable[..., Any]]:
     theirs = {operator: lowering.lowerings.get(operator) for operator in _ANY}
     own |= {operator: _any_of_bytes(how) for operator, how in theirs.items() if how is not None}
     own |= {call: fallback_handler(call, add_to_fallback_set=False) for call in _calls()}
+    own[aten.convolution_backward.default] = _gradients_of_convolution()
     pad = lowering.lowerings.get(aten.constant_pad_nd.default)
     if _is_cpu() and pad is not None:
         own[aten.constant_pad_nd.default] = _pad(pad)
