@@ -158,7 +158,6 @@ class Refused(distributed_case.RanksCase):
             self.together(choose)
 
 
-@unittest.skipUnless(AVAILABLE, "needs an NVIDIA device")
 class Choice(unittest.TestCase):
     def test_no_device_is_opened(self) -> None:
         """DeviceMesh takes LOCAL_RANK's device where none has been opened; and so may a fork."""
@@ -173,6 +172,7 @@ class Choice(unittest.TestCase):
         self.assertEqual(said.stdout.split(), ["gloo", "False"], said.stderr)
 
 
+@unittest.skipUnless(AVAILABLE, "needs an NVIDIA device")
 class OneRank(distributed_case.RanksCase):
     size, env = 1, SETTINGS
 
