@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 from typing import Any
+from unittest import mock
 
 # Before the plugin reads it.
 os.environ.setdefault("OCLTENSOR_SHARED_MEMORY", "1")
@@ -87,6 +88,43 @@ class Cuda:
 def address_of(x: torch.Tensor) -> int:
     torch.ocl.synchronize()
     return torch_ocl._C.shared_place(x.data_ptr())["address"]
+
+
+class SentOn(unittest.TestCase):
+    """What is sent, by functions of the plugin that stand for those of a device with CUDA."""
+
+    def reduce(self, storage: torch.UntypedStorage) -> tuple[Any, ...]:
+        place = {"segment": storage.data_ptr(), "bytes": 4}
+        functions = {
+            "shared_place": lambda address: place,
+            "export_memory": lambda address: os.open(os.devnull, os.O_RDONLY),
+            "lifetime_of": lambda storage: os.dup(self.owner[0]),
+        }
+        with mock.patch.multiple(_processes._C, **functions):
+            return _processes._reduce(storage)
+
+    def test_is_kept_by_its_owner_and_not_by_who_sends_it_on(self) -> None:
+        self.owner = os.pipe()
+        self.addCleanup(lambda: [os.close(end) for end in self.owner])
+        sent = _processes._of_this_process()
+        received, own = torch.UntypedStorage(4), torch.UntypedStorage(4)
+        _processes._remember_origin("another:0:0:4", received)
+        key, _, memory, lifetime, *_ = self.reduce(received)[1]
+        self.assertEqual(key, "another:0:0:4")
+        self.assertNotIn(key, sent.storages)
+        descriptor = lifetime.detach()
+        self.assertEqual(os.fstat(descriptor).st_ino, os.fstat(self.owner[0]).st_ino)
+        os.close(descriptor)
+        os.close(memory.detach())
+        key, _, memory, lifetime, *_ = self.reduce(own)[1]
+        self.assertEqual(len(sent.storages[key]), 1)
+        os.close(memory.detach())
+        os.close(lifetime.detach())
+        self.assertTrue(wait_until(lambda: key not in sent.storages))
+
+    def test_memory_of_this_process_has_no_other_owner(self) -> None:
+        storage = torch.ones(3, device="ocl").untyped_storage()
+        self.assertEqual(_processes._C.lifetime_of(storage), -1)
 
 
 class Kept(unittest.TestCase):

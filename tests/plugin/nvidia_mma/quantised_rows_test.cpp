@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "call/proof_numbers.h"
 #include "nvidia_mma/quantised/rows.h"
 #include "plugin/any_call.h"
@@ -62,6 +64,49 @@ TEST_F(QuantisedRowsByMma, AreTheHostsSumsForEveryForm) {
                           .all_units = form % 2 == 1};
     EXPECT_EQ(wrong_quantised_rows(call(), &v), "") << kRowsForms[form].use;
   }
+}
+
+// Zeros that float16 cannot hold, as floats; codes that it cannot hold are left to others.
+TEST_F(QuantisedRowsByMma, ZerosAndCodesMayBeBeyondFloat16) {
+  open("emulated80");
+  if (IsSkipped()) return;
+  constexpr int64_t kN = 16, kK = 96, kGroup = 32;
+  constexpr float kZero = 7e4F, kScale = 0x1p-10F;
+  ProofNumbers numbers(call());
+  std::vector<float> q = numbers.draw(kN * kK, 100), of_x = numbers.draw(kK, 8);
+  for (float& x : of_x) x /= 64;
+  const auto groups = static_cast<size_t>(kN * kK / kGroup);
+  const LocalTensor bytes(numbers.upload(q, DType::Int8), DType::Int8, Dims{kN, kK});
+  const LocalTensor scale(numbers.upload(std::vector<float>(groups, kScale), DType::Float32),
+                          DType::Float32, Dims{kN, kK / kGroup});
+  const LocalTensor zero(numbers.upload(std::vector<float>(groups, kZero), DType::Float32),
+                         DType::Float32, Dims{kN, kK / kGroup});
+  const LocalTensor x(numbers.upload(of_x, DType::Float16), DType::Float16, Dims{1, kK});
+  const LocalTensor out(numbers.upload(std::vector<float>(kN, 7), DType::Float16), DType::Float16,
+                        Dims{1, kN});
+  const QuantisedWeight weight{
+      find_weight_format("int8_zeros"), kN, kK, kGroup, bytes, scale.view(), zero.view()};
+  const quantised::Product p{weight, x, out, std::nullopt};
+  {
+    Plan plan;
+    ASSERT_EQ(kQuantisedRowsProduct.plan(call(), p, plan), nullptr);
+    kQuantisedRowsProduct.run(call(), p, plan);
+  }
+  const std::vector<float> got = numbers.download(out.view().address(), DType::Float16, kN);
+  for (int64_t n = 0; n < kN; ++n) {
+    double want = 0, size = 0;
+    for (int64_t k = 0; k < kK; ++k) {
+      const double term = (static_cast<double>(q[static_cast<size_t>(n * kK + k)]) - kZero) *
+                          kScale * of_x[static_cast<size_t>(k)];
+      want += term;
+      size += std::abs(term);
+    }
+    EXPECT_NEAR(got[static_cast<size_t>(n)], want, 0x1p-11 * std::abs(want) + 0x1p-20 * size) << n;
+  }
+  quantised::Product codes = p;
+  codes.weight.format = find_weight_format("codes");
+  Plan plan;
+  EXPECT_STREQ(kQuantisedRowsProduct.plan(call(), codes, plan), "codes may be beyond float16");
 }
 
 TEST_F(QuantisedRowsByMma, EverySpecialisationHasAProofOfItsOwn) {

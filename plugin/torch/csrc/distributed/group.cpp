@@ -208,8 +208,7 @@ int Group::run_engine(const Submitted& call) {
   }
   if (!call.call.peer && options_.size > 1) compare(call, *engine);
   watch.end(Part::Peers);
-  if (options_.device_engine && call.stream && call.call.on_device)
-    return run_on_device(call, watch);
+  if (is_on_device(call)) return run_on_device(call, watch);
   if (call.before) call.before->block(*call.stream);
   const bool copies =
       options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
@@ -229,6 +228,10 @@ int Group::run_engine(const Submitted& call) {
   return running.source;
 }
 
+bool Group::is_on_device(const Submitted& call) const {
+  return options_.device_engine && call.stream && call.call.on_device;
+}
+
 // On the memory itself. Nothing orders CUDA's streams and ours but the host's wait.
 int Group::run_on_device(const Submitted& call, Stopwatch& watch) {
   const c10::DeviceGuard current(call.stream->device());
@@ -243,9 +246,8 @@ int Group::run_on_device(const Submitted& call, Stopwatch& watch) {
 }
 
 void Group::compare(const Submitted& call, Engine& engine) const {
-  const std::string own =
-      std::to_string(call.number) + ", " + c10d::opTypeToString(call.call.op) + call.call.form +
-      (options_.device_engine ? call.call.on_device ? " on ocl" : " on the CPU" : "");
+  const std::string own = std::to_string(call.number) + ", " + c10d::opTypeToString(call.call.op) +
+                          call.call.form + (is_on_device(call) ? " by addresses" : "");
   const int size = options_.size, next = (options_.rank + 1) % size,
             previous = (options_.rank + size - 1) % size;
   Note sent(own), received;

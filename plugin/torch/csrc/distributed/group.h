@@ -103,7 +103,8 @@ class Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Lane> lane_of(const Call& call, Direction direction);
   c10::Stream stream_of(c10::Device device, Direction direction);
   bool run(const Submitted& call);
-  int run_engine(const Submitted& call);  // returns where a message came from
+  int run_engine(const Submitted& call);           // returns where a message came from
+  bool is_on_device(const Submitted& call) const;  // done by the engine of device memory
   int run_on_device(const Submitted& call, Stopwatch& watch);
   // Throws if the rank before this one calls something else.
   void compare(const Submitted& call, Engine& engine) const;
