@@ -114,7 +114,8 @@ __kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_bas
 #endif
       own = better(own, row);
     }
-    const int best = best_place(own, id, sizes, places);
+    // Where all are NaN, no row is found by what NVIDIA's compiler (580) makes of the comparisons.
+    const int found = best_place(own, id, sizes, places), best = found < rows ? found : i;
     UNROLL for (int r = 0; r < ROWS; ++r)
       if (eliminates && place[r] == best && id + r * GROUP < rows) GIVE_ROW(__local, x[r], pivot_row)
     barrier(CLK_LOCAL_MEM_FENCE);
