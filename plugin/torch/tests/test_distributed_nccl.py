@@ -141,6 +141,18 @@ def messages() -> list[bool]:
     return fine
 
 
+def calls_that_differ() -> str:
+    x = torch.ones(1000, device="ocl")
+    try:
+        if dist.get_rank() == 0:
+            dist.all_reduce(x)
+        else:
+            dist.broadcast(x, 0)
+    except RuntimeError as error:
+        return str(error)
+    return "no error"
+
+
 def choose() -> str:
     return _engines.choose().name
 
@@ -172,16 +184,22 @@ class Choice(unittest.TestCase):
         self.assertEqual(said.stdout.split(), ["gloo", "False"], said.stderr)
 
 
-@unittest.skipUnless(AVAILABLE, "needs an NVIDIA device")
-class OneRank(distributed_case.RanksCase):
-    size, env = 1, SETTINGS
+class NcclCase(distributed_case.RanksCase):
+    """Each rank with a device of its own."""
+
+    size, env = 2, SETTINGS
 
     @classmethod
     def setUpClass(cls) -> None:
-        if torch.ocl.device_count() < cls.size:
-            raise unittest.SkipTest(f"needs {cls.size} NVIDIA devices")
+        names = [torch.ocl.get_device_name(k) for k in range(torch.ocl.device_count())]
+        if sum("NVIDIA" in name for name in names[: cls.size]) < cls.size:
+            raise unittest.SkipTest(f"the first {cls.size} devices are not all NVIDIA's: {names}")
         super().setUpClass()
         cls.ranks.run(take_device)
+
+
+class OneRank(NcclCase):
+    size = 1
 
     def test_is_chosen(self) -> None:
         self.assertEqual(self.together(choose), ["nccl"] * self.size)
@@ -202,6 +220,12 @@ class TwoRanks(OneRank):
 
     def test_messages(self) -> None:
         self.assertEqual(self.together(messages), [[True, True]] * self.size)
+
+
+class CallsThatDiffer(NcclCase):
+    def test_both_ranks_are_told(self) -> None:
+        for said in self.together(calls_that_differ):
+            self.assertRegex(said, "different collectives.*ALLREDUCE|different collectives.*BROAD")
 
 
 if __name__ == "__main__":

@@ -206,9 +206,14 @@ int Group::run_engine(const Submitted& call) {
     const std::lock_guard lock(mutex_);
     running_.emplace(call.work, Started{&call, Clock::now()});
   }
-  if (!call.call.peer && options_.size > 1) compare(call, *engine);
+  const bool compares = !call.call.peer && options_.size > 1;
+  if (is_on_device(call)) {
+    std::future<void> compared;
+    if (compares) compared = compare_beside(call, engine);
+    return run_on_device(call, std::move(compared), watch);
+  }
+  if (compares) compare(call, *engine);
   watch.end(Part::Peers);
-  if (is_on_device(call)) return run_on_device(call, watch);
   if (call.before) call.before->block(*call.stream);
   const bool copies =
       options_.copies || (call.stream && !shares_memory(call.stream->device_index()));
@@ -233,16 +238,44 @@ bool Group::is_on_device(const Submitted& call) const {
 }
 
 // On the memory itself. Nothing orders CUDA's streams and ours but the host's wait.
-int Group::run_on_device(const Submitted& call, Stopwatch& watch) {
+int Group::run_on_device(const Submitted& call, std::future<void> compared, Stopwatch& watch) {
   const c10::DeviceGuard current(call.stream->device());
-  call.before->synchronize();
-  watch.end(Part::Device);
-  const Spans memory = device_spans(call.call.uses);
-  Running running{*options_.device_engine, memory, call.call.limit};
-  call.call.run(running);
+  std::exception_ptr failure;
+  int source = -1;
+  try {
+    call.before->synchronize();
+    watch.end(Part::Device);
+    const Spans memory = device_spans(call.call.uses);
+    Running running{*options_.device_engine, memory, call.call.limit};
+    call.call.run(running);
+    source = running.source;
+  } catch (...) {
+    failure = std::current_exception();
+  }
   watch.end(Part::Engine);
+  // Always waited for, as it uses the call; its reason comes first: the engine was given up for it.
+  if (compared.valid()) compared.get();
+  watch.end(Part::Peers);
+  if (failure) std::rethrow_exception(failure);
   count_call(call.call.op, bytes_of(call.call.uses), watch);
-  return running.source;
+  return source;
+}
+
+// Notes take as long as a small collective of the device's engine, which works meanwhile: a call
+// that differs touches no memory but its own, and its result is not given away.
+std::future<void> Group::compare_beside(const Submitted& call,
+                                        const std::shared_ptr<Engine>& engine) const {
+  const auto told = std::make_shared<std::promise<void>>();
+  run_on_thread([this, &call, engine, told] {
+    try {
+      compare(call, *engine);
+      told->set_value();
+    } catch (const std::exception& error) {
+      options_.device_engine->abort(error.what());
+      told->set_exception(std::current_exception());
+    }
+  });
+  return told->get_future();
 }
 
 void Group::compare(const Submitted& call, Engine& engine) const {

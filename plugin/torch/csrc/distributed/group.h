@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -105,9 +106,12 @@ class Group : public std::enable_shared_from_this<Group> {
   bool run(const Submitted& call);
   int run_engine(const Submitted& call);           // returns where a message came from
   bool is_on_device(const Submitted& call) const;  // done by the engine of device memory
-  int run_on_device(const Submitted& call, Stopwatch& watch);
+  int run_on_device(const Submitted& call, std::future<void> compared, Stopwatch& watch);
   // Throws if the rank before this one calls something else.
   void compare(const Submitted& call, Engine& engine) const;
+  // On another thread; a call that differs ends what the device's engine does.
+  std::future<void> compare_beside(const Submitted& call,
+                                   const std::shared_ptr<Engine>& engine) const;
   // Ends the group after a call has failed; returns the text of its error.
   std::string failed(const Submitted& call, const std::string& reason);
   std::string text_of(const Call& call, uint64_t number) const;

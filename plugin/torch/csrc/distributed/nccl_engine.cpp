@@ -174,6 +174,7 @@ class NcclEngine final : public DeviceEngine {
 
   void abort(const std::string&) override {
     const std::lock_guard lock(mutex_);
+    is_given_up_ = true;
     for (const auto& [name, communicator] : communicators_)
       if (communicator) communicator->abort();
   }
@@ -250,6 +251,7 @@ class NcclEngine final : public DeviceEngine {
     auto made =
         std::make_shared<NcclCommunicator>(library_, id, rank, size, cuda_number(current_device()));
     const std::lock_guard lock(mutex_);
+    if (is_given_up_) made->abort();  // meanwhile
     return communicators_.emplace(name, std::move(made)).first->second;
   }
 
@@ -257,6 +259,7 @@ class NcclEngine final : public DeviceEngine {
   const nccl::Functions& library_;
   const int rank_, size_;
   std::mutex mutex_;
+  bool is_given_up_ = false;
   std::map<std::string, Pointer> communicators_;  // one lane alone asks for a name
 };
 
