@@ -6,6 +6,7 @@ import unittest
 
 os.environ["OCLTENSOR_KERNEL_STYLE"] = "gpu"
 os.environ["OCLTENSOR_NVIDIA_MMA"] = "emulated80"
+os.environ["OCLTENSOR_DISABLED_PROVIDERS"] = "nvidia_hopper"
 
 import torch  # noqa: E402
 import torch_ocl  # noqa: E402, F401

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from compile_case import CompileCase
-from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
+from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle, for_gpus
 
 r = torch.randn
 
@@ -138,9 +138,13 @@ WHOLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@unittest.skipIf(IS_GPU_STYLE, "kernels of GPUs take the pieces")
 class Whole(CompileCase):
     """Operators whose kernels for CPUs are better than what would be fused of their pieces."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if for_gpus():
+            raise unittest.SkipTest("kernels of GPUs take the pieces")
 
     def compare(self, function: Callable, dynamic: bool) -> list[int]:
         """With the CPU's results and gradients; how many kernels each pass has."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from compile_case import CompileCase, launches
-from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle
+from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle, for_gpus
 from torch import nn
 
 WORDS, WIDTH = 97, 64
@@ -161,7 +161,7 @@ class Launches(InGpuStyle, CompileCase):
                     call = calls(compiled)
                     call(), call()
                     counts.append(launches(call))
-                self.assertEqual(tuple(counts), row.gpu if IS_GPU_STYLE else row.cpu)
+                self.assertEqual(tuple(counts), row.gpu if for_gpus() else row.cpu)
 
     def test_goals(self) -> None:
         for name, row in TABLE.items():
