@@ -3,8 +3,9 @@
 usage: scale_out.py [collectives] [training] [--ranks 2] [--sides ocl-gloo,ocl-mpi] [--only TEXT]
 [--sizes BYTES,...] [--seconds 1] [--json FILE]   (./run bench collectives, ./run bench training)
 
-Sides are a device and what carries its bytes: ocl-gloo, ocl-mpi, cpu-gloo, cuda-nccl, cuda-gloo;
-without --sides those that this machine has. Ranks are processes of one host, each with the device
+Sides are a device and what carries its bytes: ocl-gloo, ocl-mpi, ocl-nccl (whose ranks have
+OCLTENSOR_SHARED_MEMORY=1), cpu-gloo, cuda-nccl, cuda-gloo; without --sides those that this machine
+has. Ranks are processes of one host, each with the device
 of its number, or all with the only one. Collectives: the rate is the tensor's bytes over the time
 of the slowest rank, median of the calls. Training: samples a second of all ranks, each with the
 row's batch; the speed-up is to one process of the same side without a group, run just before;
@@ -29,8 +30,9 @@ from typing import Any
 
 import torch
 
-SIDES = ("ocl-gloo", "ocl-mpi", "cuda-nccl", "cuda-gloo", "cpu-gloo")
-SIZES = (4 << 10, 256 << 10, 4 << 20, 25 << 20, 100 << 20)  # bytes; 25 MB is a bucket of DDP
+SIDES = ("ocl-gloo", "ocl-mpi", "ocl-nccl", "cuda-nccl", "cuda-gloo", "cpu-gloo")
+# Bytes; 25 MB is a bucket of DDP.
+SIZES = (4 << 10, 256 << 10, 4 << 20, 25 << 20, 100 << 20, 256 << 20)
 CALLS = ("all_reduce", "all_gather", "broadcast")
 # name: model, batch of a rank, size, type of products under autocast, way
 TRAINING: dict[str, tuple[str, int, int, str, str]] = {
@@ -57,6 +59,13 @@ def device_of(side: str, rank: int) -> torch.device:
     device = torch.device(kind, rank % module.device_count())
     module.set_device(device)
     return device
+
+
+def settings_of(side: str) -> dict[str, str]:
+    """What the processes of a side have in their environment."""
+    if side == "ocl-nccl":
+        return {"OCLTENSOR_SHARED_MEMORY": "1", "OCLTENSOR_DISTRIBUTED_ENGINE": "nccl"}
+    return {}
 
 
 def wait(device: torch.device) -> None:
@@ -209,6 +218,8 @@ def run(order: dict[str, Any], ranks: int) -> tuple[Any, str]:
             }
             for rank in range(ranks)
         ]
+    for env in envs:
+        env.update(settings_of(order["side"]))
     processes = [
         subprocess.Popen(c, env=e, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for c, e in zip(commands, envs, strict=True)
@@ -239,7 +250,7 @@ def present() -> list[str]:
     found = ["ocl-gloo"]
     if importlib.util.find_spec("mpi4py") and _mpirun():
         found.append("ocl-mpi")
-    return found + (["cuda-nccl"] if torch.cuda.is_available() else ["cpu-gloo"])
+    return found + (["ocl-nccl", "cuda-nccl"] if torch.cuda.is_available() else ["cpu-gloo"])
 
 
 def measure_collectives(options: argparse.Namespace, sides: list[str]) -> list[dict[str, Any]]:
@@ -273,7 +284,7 @@ def measure_training(options: argparse.Namespace, sides: list[str]) -> list[dict
         alone: dict[str, Any] = {}
         for side in sides:
             order = {"what": "training", "row": name, "side": side}
-            kind = side.split("-")[0]
+            kind = str((side.split("-")[0], settings_of(side)))
             if kind not in alone:
                 alone[kind] = run(_order(options, order, grouped=False), 1)
             (one, why), (all_, reason) = (
