@@ -111,7 +111,14 @@ INLINE void load_words(const Weight w, long at, int i, Packed *to) {
   vstore4(words, i, to->words);
 #endif
 }
-INLINE float half_at(const Weight w, long at) { return vload_half(0, (__global const half *)(w.bytes + at)); }
+INLINE float half_at(const Weight w, long at) {
+#if CPU_STYLE  // PoCL 3.1 converts single ones with branches
+  const ushort4 bits = (ushort4)(*(__global const ushort *)(w.bytes + at));
+  return vload_half4(0, (const half *)&bits).x;
+#else
+  return vload_half(0, (__global const half *)(w.bytes + at));
+#endif
+}
 
 // Of scales and zeros apart, those of element k of row n. Rows have less than 2^31 elements and groups are as
 // close (hosts check), so that devices of 32 bits take one product.

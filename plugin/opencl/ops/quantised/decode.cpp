@@ -2,6 +2,7 @@
 // registers.
 #include <algorithm>
 #include <bit>
+#include <string_view>
 
 #include "call/divide_up.h"
 #include "call/division.h"
@@ -25,6 +26,23 @@ void run_cpu(const OpCall& call, const Product& p) {
   QuantisedParams params = decode_params(p);
   const Division division = divide_rows(p, params);
   launch_decode(call, p, kernels::quantised::decode_cpu::decode,
+                decode_defines(call, p).set(define::ROWS, decode_rows(p)), params, division);
+}
+
+// Formats whose blocks decode_blocks.cl knows.
+constexpr std::string_view kOfBlocks[] = {"q4_k", "q5_k", "q6_k"};
+
+const char* refuse_blocks(const OpCall&, const Product& p) {
+  if (p.m() > 2) return "more than 2 rows";
+  if (std::ranges::find(kOfBlocks, p.weight.format->name) == std::end(kOfBlocks))
+    return "weights that are not in GGUF's blocks of 256 elements";
+  return refuse_decode(p);
+}
+
+void run_blocks(const OpCall& call, const Product& p) {
+  QuantisedParams params = decode_params(p);
+  const Division division = divide_rows(p, params);
+  launch_decode(call, p, kernels::quantised::decode_blocks::decode,
                 decode_defines(call, p).set(define::ROWS, decode_rows(p)), params, division);
 }
 
@@ -141,6 +159,11 @@ constinit const AlgorithmFor<Product> kDecodeCpu(
      .description = "few rows of x: a work-item takes rows of the weight",
      .style = DeviceStyle::Cpu},
     Steps<refuse, run_cpu>());
+constinit const AlgorithmFor<Product> kDecodeBlocks(
+    {.id = "quantised.decode_blocks",
+     .description = "1 or 2 rows of x, blocks of 256 elements: a block's scales are made at once",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_blocks, run_blocks>());
 constinit const AlgorithmFor<Product> kDecodeGpu(
     {.id = "quantised.decode_teams",
      .description = "few rows of x: work-items share rows of the weight",

@@ -18,8 +18,9 @@ struct Traits {
 using Algorithms = AlgorithmList<Product, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list = *new Algorithms("quantised", product_operators(),
-                                            {&kDecodeCpu, &kDecodeGpu, &kPanels});  // leaked
+  static Algorithms& list =
+      *new Algorithms("quantised", product_operators(),
+                      {&kDecodeBlocks, &kDecodeCpu, &kDecodeGpu, &kPanels});  // leaked
   return list;
 }
 

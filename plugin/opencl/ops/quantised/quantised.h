@@ -57,8 +57,8 @@ void launch_decode(const OpCall& call, const Product& p, const KernelOf<Argument
       .run(division.global, division.local);
 }
 
-extern const AlgorithmFor<Product> kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows of x
-extern const AlgorithmFor<Product> kPanels;                 // panels.cpp: anything
+extern const AlgorithmFor<Product> kDecodeBlocks, kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows
+extern const AlgorithmFor<Product> kPanels;                                // panels.cpp: anything
 
 std::span<const OpEntry> product_operators();  // product.cpp
 std::span<const OpEntry> unpack_operators();   // unpack.cpp
