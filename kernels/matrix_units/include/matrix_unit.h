@@ -61,7 +61,7 @@ typedef float sum_t;
 #include "lane_words.h"
 
 #if EMULATED
-#define UNROLL_ON_DEVICE  // unrolling would take PoCL's compiler minutes
+#define STEP_LOOP  // unrolling would take PoCL's compiler minutes
 
 // sum + the products of a word's elements. Products of 16-bit numbers are exact as floats.
 INLINE sum_t add_word(sum_t sum, uint left, uint right) {
@@ -96,7 +96,11 @@ INLINE sums_t multiply(__local uint *shown, sums_t d, left_t a, right_t b) {
 #undef UNIT_ATTRIBUTES
 #define UNIT_ATTRIBUTES
 #else
-#define UNROLL_ON_DEVICE UNROLL
+#if LANES == 1
+#define STEP_LOOP ROLLED  // else LLVM reads the lines of all steps before the first product
+#else
+#define STEP_LOOP UNROLL
+#endif
 #define HELD_WORDS 0
 INLINE sums_t multiply(__local uint *shown, sums_t d, left_t a, right_t b) {
   return unit_product(d, a, b, get_local_id(0) % LANES);

@@ -132,7 +132,7 @@ INLINE void write_unit(__local uint *to, const uint4 *held, bool right, int alon
 // sums[i][j] += a buffer's lines: row fragment i times column fragment j of sub-group (m, n).
 INLINE void multiply_lines(sums_t sums[][FRAGMENTS_N], __local const uint *buffer, __local uint *shown, int m,
                            int n, int lane) {
-  UNROLL_ON_DEVICE for (int s = 0; s < STEPS; ++s) {
+  STEP_LOOP for (int s = 0; s < STEPS; ++s) {
     left_t a[FRAGMENTS_M];
     right_t b;
 #define LOAD_LEFT(i, x) \

@@ -31,7 +31,7 @@ constexpr std::array<Form, 3> kWmmaForms{{
 constexpr std::array<Form, 3> kXmxForms{{
     {8, 2, 4, 8, 4, 64, 2, false, 2, 1.0},   // 128 x 128
     {8, 2, 2, 4, 4, 64, 2, false, 4, 0.6},   // 64 x 64
-    {8, 2, 2, 1, 4, 64, 2, false, 8, 0.32},  // 16 x 64
+    {8, 1, 2, 2, 4, 64, 2, false, 8, 0.32},  // 16 x 64
 }};
 
 struct Fragment {
