@@ -2,8 +2,7 @@
 // 3 (gfx940 to gfx942), 4 (gfx950).
 // Layouts: AMD's matrix instruction calculator (github.com/ROCm/amd_matrix_instruction_calculator): lane l
 // has row (column) l % FRAGMENT, and the l / FRAGMENT-th of equal parts of k; sums of a lane are four
-// adjacent rows of one column at a time. Left and right change places here: they are adjacent columns then.
-// A lane reads 16 bytes of its line, which one to four products take.
+// adjacent rows of one column at a time. A lane reads 16 bytes of its line, which one to four products take.
 #if UNIT == UNIT_AMD_MFMA
 #define LANES 64
 #define FRAGMENT_M FRAGMENT
@@ -15,8 +14,8 @@
 #define LANE_WORD(lane) ((lane) / FRAGMENT * 4)
 #define HOLDER(line, word, lane) ((line) + (word) / 4 * FRAGMENT)
 #define HELD_AT(word) ((word) % 4)
-#define SUM_ROW(lane, e) ((lane) % FRAGMENT)
-#define SUM_COLUMN(lane, e) ((e) / 4 * (4 * PARTS_OF_K) + (lane) / FRAGMENT * 4 + (e) % 4)
+#define SUM_ROW(lane, e) ((e) / 4 * (4 * PARTS_OF_K) + (lane) / FRAGMENT * 4 + (e) % 4)
+#define SUM_COLUMN(lane, e) ((lane) % FRAGMENT)
 // Two waves of a SIMD leave each 256 registers: then compilers keep sums in ordinary ones, and do not move
 // them to the accumulation registers and back around loops.
 #define UNIT_ATTRIBUTES __attribute__((amdgpu_waves_per_eu(2, 2)))
@@ -36,37 +35,37 @@ typedef SUM_VECTOR(4) sums_t;
 #endif
 INLINE sums_t unit_product(sums_t d, uint4 a, uint4 b, int lane) {
 #if KIND == KIND_f32
-  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(b.x), as_float(a.x), d);
-  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(b.y), as_float(a.y), d);
-  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(b.z), as_float(a.z), d);
-  return MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(b.w), as_float(a.w), d);
+  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(a.x), as_float(b.x), d);
+  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(a.y), as_float(b.y), d);
+  d = MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(a.z), as_float(b.z), d);
+  return MFMA(f32_32x32x2f32, f32_16x16x4f32, as_float(a.w), as_float(b.w), d);
 #elif KIND == KIND_i8
 #if GENERATION >= 4
-  return MFMA(i32_32x32x32_i8, i32_16x16x64_i8, as_int4(b), as_int4(a), d);
+  return MFMA(i32_32x32x32_i8, i32_16x16x64_i8, as_int4(a), as_int4(b), d);
 #elif GENERATION == 3
-  d = MFMA(i32_32x32x16_i8, i32_16x16x32_i8, as_long(b.xy), as_long(a.xy), d);
-  return MFMA(i32_32x32x16_i8, i32_16x16x32_i8, as_long(b.zw), as_long(a.zw), d);
+  d = MFMA(i32_32x32x16_i8, i32_16x16x32_i8, as_long(a.xy), as_long(b.xy), d);
+  return MFMA(i32_32x32x16_i8, i32_16x16x32_i8, as_long(a.zw), as_long(b.zw), d);
 #else
-  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(b.x), as_int(a.x), d);
-  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(b.y), as_int(a.y), d);
-  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(b.z), as_int(a.z), d);
-  return MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(b.w), as_int(a.w), d);
+  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(a.x), as_int(b.x), d);
+  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(a.y), as_int(b.y), d);
+  d = MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(a.z), as_int(b.z), d);
+  return MFMA(i32_32x32x8i8, i32_16x16x16i8, as_int(a.w), as_int(b.w), d);
 #endif
 #elif KIND == KIND_bf16
 #if GENERATION == 1
-  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(b.x), as_short2(a.x), d);
-  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(b.y), as_short2(a.y), d);
-  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(b.z), as_short2(a.z), d);
-  return MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(b.w), as_short2(a.w), d);
+  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(a.x), as_short2(b.x), d);
+  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(a.y), as_short2(b.y), d);
+  d = MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(a.z), as_short2(b.z), d);
+  return MFMA(f32_32x32x4bf16, f32_16x16x8bf16, as_short2(a.w), as_short2(b.w), d);
 #else
-  d = MFMA(f32_32x32x8bf16_1k, f32_16x16x16bf16_1k, as_short4(b.xy), as_short4(a.xy), d);
-  return MFMA(f32_32x32x8bf16_1k, f32_16x16x16bf16_1k, as_short4(b.zw), as_short4(a.zw), d);
+  d = MFMA(f32_32x32x8bf16_1k, f32_16x16x16bf16_1k, as_short4(a.xy), as_short4(b.xy), d);
+  return MFMA(f32_32x32x8bf16_1k, f32_16x16x16bf16_1k, as_short4(a.zw), as_short4(b.zw), d);
 #endif
 #elif GENERATION >= 4
-  return MFMA(f32_32x32x16_f16, f32_16x16x32_f16, as_half8(b), as_half8(a), d);
+  return MFMA(f32_32x32x16_f16, f32_16x16x32_f16, as_half8(a), as_half8(b), d);
 #else
-  d = MFMA(f32_32x32x8f16, f32_16x16x16f16, as_half4(b.xy), as_half4(a.xy), d);
-  return MFMA(f32_32x32x8f16, f32_16x16x16f16, as_half4(b.zw), as_half4(a.zw), d);
+  d = MFMA(f32_32x32x8f16, f32_16x16x16f16, as_half4(a.xy), as_half4(b.xy), d);
+  return MFMA(f32_32x32x8f16, f32_16x16x16f16, as_half4(a.zw), as_half4(b.zw), d);
 #endif
 }
 #endif

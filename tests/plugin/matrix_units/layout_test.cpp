@@ -52,45 +52,26 @@ struct Place {
 // Of element (i, j) of D.
 using Documented = Place (*)(int i, int j);
 
-// `transposed`: the kernels' left operand is the unit's right one.
-void expect_sums(const Layout& of, Documented place, bool transposed) {
+void expect_sums(const Layout& of, Documented place) {
   for (int i = 0; i < of.fragment; ++i)
     for (int j = 0; j < of.fragment; ++j) {
       const Place at = place(i, j);
       ASSERT_LT(at.reg, of.sums);
       ASSERT_LT(at.lane, of.lanes);
-      EXPECT_EQ(of.row(at.lane, at.reg), transposed ? j : i) << i << ", " << j;
-      EXPECT_EQ(of.column(at.lane, at.reg), transposed ? i : j) << i << ", " << j;
+      EXPECT_EQ(of.row(at.lane, at.reg), i) << i << ", " << j;
+      EXPECT_EQ(of.column(at.lane, at.reg), j) << i << ", " << j;
     }
 }
 
 TEST(UnitLayouts, OfSumsAreTheDocumentedOnes) {
   // v_wmma_f32_16x16x16_f16
-  expect_sums(
-      rdna3::kLayout,
-      [](int i, int j) -> Place {
-        return {i / 2, i % 2 * 16 + j};
-      },
-      false);
-  expect_sums(
-      rdna4::kLayout,
-      [](int i, int j) -> Place {
-        return {i % 8, i / 8 * 16 + j};
-      },
-      true);
+  expect_sums(rdna3::kLayout, [](int i, int j) -> Place { return {i / 2, i % 2 * 16 + j}; });
+  expect_sums(rdna4::kLayout, [](int i, int j) -> Place { return {i % 8, i / 8 * 16 + j}; });
   // v_mfma_f32_16x16x16_f16, v_mfma_f32_32x32x8_f16; of other types the same
-  expect_sums(
-      cdna_16::kLayout,
-      [](int i, int j) -> Place {
-        return {i % 4, i / 4 * 16 + j};
-      },
-      true);
-  expect_sums(
-      cdna_32::kLayout,
-      [](int i, int j) -> Place {
-        return {i / 8 * 4 + i % 4, i / 4 % 2 * 32 + j};
-      },
-      true);
+  expect_sums(cdna_16::kLayout, [](int i, int j) -> Place { return {i % 4, i / 4 * 16 + j}; });
+  expect_sums(cdna_32::kLayout, [](int i, int j) -> Place {
+    return {i / 8 * 4 + i % 4, i / 4 % 2 * 32 + j};
+  });
 }
 
 // A[i][..] and B[..][i]: which lanes have them.
