@@ -41,7 +41,8 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/examples/README.md plugin/torch/examples/comfyui/README.md
              plugin/torch/examples/comfyui/page.png
              plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
-             plugin/opencl/ops/quantised/README.md plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md
+             plugin/opencl/ops/quantised/README.md plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md
+             plugin/opencl/matrix_units/README.md tests/README.md
              bench/README.md bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h
              include/tensor_backend/stubs.h)
   get_filename_component(folder ${file} DIRECTORY)

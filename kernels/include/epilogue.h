@@ -67,6 +67,15 @@ INLINE Epilogue epilogue_of(bool adds_self, __global const void *s_base, ulong s
   return e;
 }
 
+// The same end, of results whose first one is (m, n).
+INLINE Epilogue epilogue_from(Epilogue e, long m, long n) {
+  e.self += m * e.self_row + n * e.self_column;
+#ifdef SCALE_TYPE
+  e.scales += m * e.scale_row + n * e.scale_column;
+#endif
+  return e;
+}
+
 // Of convolutions, whose rows are channels: a bias, if there is one.
 INLINE Epilogue epilogue_of_bias(bool adds_bias, __global const void *bias_base, ulong bias_offset,
                                  long stride) {

@@ -4,7 +4,8 @@ A compiler that refuses a program, ends by a signal or does not end is a result 
 {"status": "ok" | "error" | "crash" | "timeout", "message", "seconds", "kernels"}. A kernel has
 "registers" (of a work-item, 32 bits), "spills" (AMD: registers; others: bytes), "private" (bytes
 of a work-item in memory, spills among them), "local" (bytes of a work-group), "width" (items of a
-wave) and "code" (bytes).
+wave) and "code" (bytes); those of matrix units have "unit" and "loop", too: their instructions in
+the inner loop, and all that are there.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from collections.abc import Callable
 import devices
 import elf
 import fetch
+import inner_loop
 
 SECONDS = 60  # of processor time, whatever else runs: a compilation that takes longer has failed
 LONGEST = 10 * SECONDS  # by the clock
 NO_END = 124
+OF_UNITS = '#line 1 "matrix_units/'  # programs whose inner loops are looked at
 NOISE = re.compile(r"local memory global used by non-kernel|linking module|argument unused")
 CRASHES = re.compile(r"PLEASE submit a bug report|Abort was called|LLVM ERROR|Segmentation fault")
 
@@ -143,6 +146,14 @@ def by_clang(tools: Tools, device: devices.Device, source: str, options: list[st
             "width": k[".wavefront_size"],
             "code": size,
         }
+    if OF_UNITS in pathlib.Path(source).read_text():
+        command[command.index("-c")] = "-S"
+        code, text = run(command, tools.env)
+        if code != 0:
+            return failure(code, text)
+        loops = inner_loop.of_amd(pathlib.Path(obj).read_text())
+        for kernel in kernels.values():
+            kernel["unit"], kernel["loop"] = loops
     return {"status": "ok", "message": "", "kernels": kernels}
 
 
@@ -188,8 +199,11 @@ def by_ocloc(tools: Tools, device: devices.Device, source: str, options: list[st
     data = elf.sections(found[0].read_bytes())
     if ".ze_info" not in data:
         return failure(1, "error: its output has no section .ze_info")
-    info = data[".ze_info"].decode(errors="replace")
-    return {"status": "ok", "message": "", "kernels": intel_kernels(info, data)}
+    kernels = intel_kernels(data[".ze_info"].decode(errors="replace"), data)
+    if OF_UNITS in pathlib.Path(source).read_text():
+        for name, kernel in kernels.items():
+            kernel["unit"], kernel["loop"] = inner_loop.of_intel(data.get(f".text.{name}", b""))
+    return {"status": "ok", "message": "", "kernels": kernels}
 
 
 def by_ptxas(tools: Tools, device: devices.Device, source: str, options: list[str]) -> dict:

@@ -60,6 +60,10 @@ class Device:
         rows["unified_memory"] = int(a["unified_memory"])
         rows["float32"] = FLOAT32 | (EXACT_DIVISION if a["exact_division"] else 0)
         rows["extensions"] = " ".join(a["extensions"].split())
+        if "cl_amd_device_attribute_query" in a["extensions"].split():
+            rows["wavefront"] = self.unit.wave
+        if "sub_groups" in a:
+            rows["sub_groups"] = " ".join(map(str, a["sub_groups"]))
         if "compute_capability" in a:
             rows["compute_capability_major"], rows["compute_capability_minor"] = a[
                 "compute_capability"

@@ -20,6 +20,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -69,7 +70,10 @@ constexpr Answer kAnswers[] = {
     {0x4000, "compute_capability_major", Kind::Uint},  // cl_nv_device_attribute_query
     {0x4001, "compute_capability_minor", Kind::Uint},
     {0x4003, "warp", Kind::Uint},
+    {0x4043, "wavefront", Kind::Uint},  // cl_amd_device_attribute_query
 };
+// cl_intel_required_subgroup_size: a list of size_t.
+constexpr cl_device_info kSubGroupSizes = 0x4108;
 struct Text {
   cl_device_info what;
   const char* key;
@@ -107,6 +111,12 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
   for (const Text& text : kTexts)
     if (text.what == what)
       if (const std::string* is = said(text.key)) return answer(*is, capacity, value, size);
+  if (const std::string* is = what == kSubGroupSizes ? said("sub_groups") : nullptr) {
+    std::istringstream numbers(*is);
+    std::vector<size_t> sizes;
+    for (size_t one = 0; numbers >> one;) sizes.push_back(one);
+    return answer(sizes.data(), sizes.size() * sizeof(size_t), capacity, value, size);
+  }
   for (const Answer& row : kAnswers) {
     const std::string* is = row.what == what ? said(row.key) : nullptr;
     if (is == nullptr) continue;

@@ -27,14 +27,17 @@ FAMILIES = {
     "reduce": "Reductions",
     "elementwise": "Pointwise operators",
     "linalg": "Linear algebra",
+    "matrix_units": "Matrix units",
 }
 HEAD = (
     "Which kernels the lists of algorithms choose on GPUs that the project knows by their "
     "compilers alone, for a set of models and a slice of the conformance kit. A cell has the "
     "most 32-bit registers of a work-item, and the least share of the waves (warps, threads) "
     "of a compute unit that run at once; bytes, if a work-item keeps some of its numbers in "
-    "memory; a dash where the kernel was not asked for. `./run compile-farm --all --markdown "
-    "plugin/opencl/DEVICES.md` writes this page, so nothing here is a time. `ocltensor-info` "
+    "memory; a dash where the kernel was not asked for. Of matrix units their own "
+    "instructions in the inner loop of the form that has the largest share of them. `./run "
+    "compile-farm --all --markdown plugin/opencl/DEVICES.md` writes this page, so "
+    "nothing here is a time. `ocltensor-info` "
     "says what the device at hand is given, and `ocltensor-info --report` how it fares. Why a "
     "kernel keeps numbers in memory is in the source's `tests/compile_farm/budget.tsv`. Of "
     "Mali and Adreno no compiler runs without one of these GPUs: that their programs are "
@@ -112,7 +115,7 @@ def source_of(family: str, kernel: str) -> str:
 def by_kernel(rows: list[table.Row]) -> dict[tuple[str, str], list[table.Row]]:
     found: dict[tuple[str, str], list[table.Row]] = {}
     for row in rows:
-        if row.family in FAMILIES:
+        if row.family in FAMILIES and row.items:  # others are compiled, but not launched
             found.setdefault(name_of(row), []).append(row)
     return found
 
@@ -121,6 +124,9 @@ def cell(rows: list[table.Row]) -> str:
     text = f"{max(r.registers for r in rows)}"
     if any(r.most_waves for r in rows):
         text += f", {min(r.occupancy for r in rows):.0%}"
+    if units := [r for r in rows if r.unit]:
+        best = max(units, key=lambda r: r.unit / r.loop)
+        text += f", {best.unit} of {best.loop}"
     if most := max(r.private for r in rows):
         text += f", {most} B"
     return text

@@ -23,6 +23,7 @@ COLUMNS = (
     ("width", 5),
     ("waves", 7),
     ("code", 6),
+    ("unit", 9),
 )
 
 
@@ -43,6 +44,8 @@ class Row:
     waves: int  # that run at once in a compute unit; 0: not known
     most_waves: int
     code: int
+    unit: int = 0  # instructions of a matrix unit in the inner loop, of `loop`
+    loop: int = 0
     programs: int = 1
 
     @property
@@ -98,6 +101,8 @@ def rows_of(device: devices.Device, program: object, result: dict) -> list[Row]:
                 waves,
                 most,
                 k.get("code", 0),
+                k.get("unit", 0),
+                k.get("loop", 0),
             )
         )
     return rows
@@ -132,6 +137,7 @@ def line(row: Row) -> str:
         "width": row.width,
         "waves": f"{row.waves}/{row.most_waves}" if row.most_waves else "",
         "code": row.code,
+        "unit": f"{row.unit} of {row.loop}" if row.unit else "",
     }
     return " ".join(
         f"{cells[name]:<{width}}" if name in ("device", "kernel") else f"{cells[name]:>{width}}"

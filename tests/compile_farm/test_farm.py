@@ -20,6 +20,7 @@ import compilers
 import corpus
 import devices
 import elf
+import inner_loop
 import page
 import table
 
@@ -340,6 +341,24 @@ class Reading(unittest.TestCase):
         self.assertEqual(key(one), key('int a;\n\n#line 9 "x.cl"\n  int b;\n'))
         self.assertNotEqual(key(one), key(one.replace("int b", "int c")))
         self.assertNotEqual(key(one), compilers.key_of("d", device, one, "-O"))
+
+    def test_inner_loops_of_amd(self) -> None:
+        assembly = "f:\n\tv_dot4_i32_i8 v0, v1, v2, v0\n.LBB0_1:\n\tds_load_b128 v[0:3], v4\n"
+        assembly += "\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]\n" * 3
+        assembly += "\ts_cbranch_scc0 .LBB0_1\n.LBB0_2:\n\ts_endpgm\n"
+        self.assertEqual(inner_loop.of_amd(assembly), (3, 5))
+        self.assertEqual(inner_loop.of_amd("f:\n.LBB0_1:\n\ts_branch .LBB0_1\n"), (0, 0))
+
+    def test_inner_loops_of_intel(self) -> None:
+        def code(opcode: int, to: int | None = None) -> bytes:
+            if to is None:  # compacted
+                return struct.pack("<Q", opcode | 1 << 29)
+            return struct.pack("<Qii", opcode, to, to)
+
+        dpas, add, jump = code(0x59), code(0x40), 0x2E
+        program = [add, add, dpas, dpas, add, code(jump, -24), add, dpas, code(0x31, 0)]
+        self.assertEqual(inner_loop.of_intel(b"".join(program)), (2, 4))
+        self.assertEqual(inner_loop.of_intel(b"".join([add, code(jump, -8)])), (0, 0))
 
     def test_messagepack(self) -> None:
         data = b"\x82\xa1a\x93\x01\xff\xcd\x01\x00\xd9\x02bc\xc3"

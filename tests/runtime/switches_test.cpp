@@ -364,8 +364,8 @@ TEST_F(Switches, ProvidersSayWhatTheyAre) {
     EXPECT_EQ(p.version.empty(), !p.available);
     EXPECT_EQ(switches::provider_operations(p.name).empty(), !p.available);
   }
-  EXPECT_THAT(names,
-              ElementsAre("nvidia_hopper", "nvidia_mma", "x86_avx512", "lapack", "portable"));
+  EXPECT_THAT(names, ElementsAre("nvidia_hopper", "nvidia_mma", "amd_mfma", "amd_wmma", "intel_xmx",
+                                 "amd_dot", "x86_avx512", "lapack", "portable"));
   EXPECT_THAT(switches::provider_operations("portable"), Contains("_fft_c2c.out"));
   switches::set_provider_enabled("portable", false);
   EXPECT_THAT(error_of([&] { ot::add(a, 1); }, TB_UNSUPPORTED),

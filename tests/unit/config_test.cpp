@@ -82,6 +82,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_KERNEL_STYLE", "row"},
                         {"OCLTENSOR_LAUNCH_THREAD", "2"},
                         {"OCLTENSOR_NVIDIA_MMA", "emulated70"},
+                        {"OCLTENSOR_MATRIX_UNITS", "gfx1100"},
                         {"OCLTENSOR_AUTOLOAD", "yes"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
                         {"OCLTENSOR_LOG_LEVEL", "loud"},
@@ -133,7 +134,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 45u);
+  EXPECT_EQ(config::list().size(), 46u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -12,21 +12,34 @@
 
 namespace ocltensor::opencl {
 
+namespace {
+
+// Why a provider does not suit a device.
+const char* reason(const Provider& provider, const Capabilities& caps) {
+  const char* refusal = provider.refusal == nullptr ? nullptr : provider.refusal(caps);
+  return refusal == nullptr ? provider.lacking : refusal;
+}
+
+}  // namespace
+
 constinit const Provider kPortable{
     .name = "portable", .library = "portable", .what = "the project's kernels in OpenCL C"};
 
 const char* refuse_provider(const Capabilities& caps, const Policy& policy,
                             const Provider& provider) {
   if (policy.prefer_portable && &provider != &kPortable) return "portable kernels are preferred";
-  if (provider.suits != nullptr && !provider.suits(caps)) return provider.lacking;
+  if (provider.suits != nullptr && !provider.suits(caps)) return reason(provider, caps);
   return policy.is_enabled(provider) ? nullptr : "its provider is disabled";
 }
 
 const char* missing_provider(const Provider& provider) {
   if (provider.suits == nullptr) return nullptr;
-  const bool somewhere = std::ranges::any_of(
-      device_list().devices, [&](const auto& device) { return provider.suits(device->caps()); });
-  return somewhere ? nullptr : provider.lacking;
+  const char* missing = provider.lacking;
+  for (const auto& device : device_list().devices) {
+    if (provider.suits(device->caps())) return nullptr;
+    if (missing == provider.lacking) missing = reason(provider, device->caps());
+  }
+  return missing;
 }
 
 void check_providers(std::string_view list) {

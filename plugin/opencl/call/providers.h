@@ -21,6 +21,9 @@ struct Provider {
   bool (*suits)(const Capabilities& caps) = nullptr;
   // The reason for devices that it does not suit.
   const char* lacking = nullptr;
+  // What is wrong with a device of the right kind, or nullptr: a text that lives as long as the
+  // process. Optional.
+  const char* (*refusal)(const Capabilities& caps) = nullptr;
   // In the order in which families shall try them, before the portable ones. Portable algorithms
   // are in their families' own lists.
   std::span<const Algorithm* const> algorithms{};

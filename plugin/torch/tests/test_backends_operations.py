@@ -92,7 +92,10 @@ class Operations(Case):
     def test_providers(self) -> None:
         self.assertEqual(
             ocl.all_providers,
-            ["nvidia_hopper", "nvidia_mma", "x86_avx512", "lapack", "portable"],
+            [
+                *("nvidia_hopper", "nvidia_mma", "amd_mfma", "amd_wmma", "intel_xmx", "amd_dot"),
+                *("x86_avx512", "lapack", "portable"),
+            ],
         )
         hopper = any(chip in torch.ocl.get_device_name(0) for chip in ("H100", "H200"))
         others = [n for n in ocl.available_providers if n not in ("x86_avx512", "lapack")]
