@@ -183,6 +183,14 @@ LOADS_UNIT(q4_0) {
 }
 NUMBERS_OF(q4_0) { return bits_less(WORDS(a, 0, i), 4 * VECTOR_OF(i), 4, 8); }
 
+LOADS_UNIT(q4_1) {
+  const long at = n * w.pitch + k / 32 * 20;
+  load_words(w, at + 4, 0, to);
+  to->scale[0] = half_at(w, at);
+  to->offset[0] = half_at(w, at + 2);
+}
+NUMBERS_OF(q4_1) { return bits_less(WORDS(a, 0, i), 4 * VECTOR_OF(i), 4, 0); }
+
 #if FIFTH_BITS
 // Bit i of the word is that of element i, and becomes bit 4 of its byte.
 INLINE Words five_bits(const Packed *a, int i) {

@@ -27,6 +27,7 @@
 #define BIAS_codes 0
 #define BIAS_q8_0 0
 #define BIAS_q4_0 24
+#define BIAS_q4_1 16
 #define BIAS_q5_0 48
 #define BIAS_q5_1 32
 #define BIAS_q2_k 4

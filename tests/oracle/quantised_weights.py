@@ -51,6 +51,11 @@ def q4_0(block: np.ndarray) -> np.ndarray:
     return halves(block[:, :2]) * (q - 8)
 
 
+def q4_1(block: np.ndarray) -> np.ndarray:
+    q = np.concatenate([block[:, 4:] & 15, block[:, 4:] >> 4], 1)
+    return halves(block[:, :2]) * q + halves(block[:, 2:4])
+
+
 def five_bits(block: np.ndarray) -> np.ndarray:
     """Upper bits of 32 elements, then the others of the first half beside those of the second."""
     upper = np.unpackbits(block[:, :4], axis=1, bitorder="little")
@@ -148,6 +153,7 @@ class Block(NamedTuple):
 BLOCKS = {
     "q8_0": Block(q8_0, 32, 34, (0,)),
     "q4_0": Block(q4_0, 32, 18, (0,)),
+    "q4_1": Block(q4_1, 32, 20, (0, 2)),
     "q5_0": Block(q5_0, 32, 22, (0,)),
     "q5_1": Block(q5_1, 32, 24, (0, 2)),
     "q2_k": Block(q2_k, 256, 84, (80, 82)),

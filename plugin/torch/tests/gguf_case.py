@@ -16,6 +16,7 @@ from quantised_weights import BLOCKS, Block, values
 # The 16-bit numbers of a block, so that random bytes are values of about 1, half of them negative.
 FACTORS = {
     "Q4_0": (1 / 4.6,),
+    "Q4_1": (1 / 4.6, -7.5 / 4.6),
     "Q5_0": (1 / 9.2,),
     "Q5_1": (1 / 9.2, -15.5 / 9.2),
     "Q8_0": (1 / 74,),

@@ -115,6 +115,7 @@ WEIGHTS = {
     "int4_tiles by 128": lambda: weight("int4_tiles", 40, 384, 32, columns=128),
     "q8_0": lambda: weight("q8_0", 37, 96),
     "q4_0": lambda: weight("q4_0", 37, 96),
+    "q4_1": lambda: weight("q4_1", 37, 96),
     "q5_0": lambda: weight("q5_0", 37, 96),
     "q5_1": lambda: weight("q5_1", 37, 96),
     "q2_k": lambda: weight("q2_k", 21, 512),

@@ -138,6 +138,10 @@ double q4_0_value(const Weight& w, int64_t n, int64_t k) {
   const int64_t at = n * w.of.pitch() + k / 32 * 18;
   return static_cast<double>(w.nibble(at + 2 + k % 16, k % 32 >= 16) - 8) * w.half(at);
 }
+double q4_1_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 32 * 20;
+  return static_cast<double>(w.nibble(at + 4 + k % 16, k % 32 >= 16)) * w.half(at) + w.half(at + 2);
+}
 // Of a block's element i, whose upper bits are at `bits`.
 int64_t five_bits(const Weight& w, int64_t bits, int64_t i) {
   return w.nibble(bits + 4 + i % 16, i >= 16) | w.bit(bits, i) << 4;

@@ -21,6 +21,7 @@ class Type(NamedTuple):
 
 TYPES = {
     2: Type("q4_0", 32, 18),
+    3: Type("q4_1", 32, 20),
     6: Type("q5_0", 32, 22),
     7: Type("q5_1", 32, 24),
     8: Type("q8_0", 32, 34),
