@@ -3,10 +3,15 @@ format where it has one for the device, else the layer of x's type with the same
 
 from __future__ import annotations
 
+import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from rows import Row, Scale, Tensor
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/oracle"))
+from quantised_weights import BLOCKS, values
 
 GROUP = 64
 NF4 = (
@@ -70,11 +75,36 @@ def product(kind: str, m: int, n: int, k: int, dtype: str) -> Row:
     )
 
 
+def gguf(kind: str, m: int, n: int, k: int, dtype: str) -> Row:
+    """Of blocks that hold numbers of 16 bits: bytes below 60 are finite ones, 1 at most."""
+    block = BLOCKS[kind]
+    x = Tensor((m, k), dtype)
+    data = Tensor((n, k // block.elements * block.bytes), "uint8", "index 60")
+
+    def peer(torch: Any, t: list[Any]) -> Callable[[], Any]:
+        weight = torch.from_numpy(values(kind, t[1].cpu().numpy(), n, k))
+        return _linear(torch, t[0], weight.to(t[0].device))
+
+    return Row(
+        "quantised",
+        f"{m}x{n}x{k} {dtype} x {kind}",
+        "_ocl_quantised_mm.out",
+        [x, data, None, None, None, kind, n, 0],
+        [Tensor((m, n), dtype)],
+        flops=2.0 * m * n * k,
+        bytes=float(data.bytes + x.bytes + 2 * m * n),
+        peer=peer,
+        group=f"quantised {kind} {'few' if m <= 8 else 'many'} rows",
+    )
+
+
 def rows(scale: Scale) -> list[Row]:
     dtype = "bfloat16"
-    return [
+    sizes = scale.pick(((4096, 4096),), ((4096, 4096), (14336, 4096), (4096, 14336)))
+    found = [
         product(kind, m, n, k, dtype)
         for kind in ("int8", "int4", "nf4")
         for m in (1, 8, 512)
-        for n, k in scale.pick(((4096, 4096),), ((4096, 4096), (14336, 4096), (4096, 14336)))
+        for n, k in sizes
     ]
+    return found + [gguf(kind, m, *sizes[0], dtype) for kind in BLOCKS for m in (1, 8)]

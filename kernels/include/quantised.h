@@ -2,10 +2,11 @@
 // makes numbers of the bytes, a unit at a time: UNIT elements of a row, in vectors, each SPAN of which have a
 // scale.
 //   value = element * scale (+ offset, where OFFSETS is 1)
-// Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, LOADS, SPAN, ALTERNATING,
-// OFFSETS, CODED, FLAT, GIVEN_CODES; from the weight at hand: SCALE_TYPE, ZERO_TYPE, ALIGNED (loads of the
-// bytes lie at its multiples), WHOLE (rows, or a flat layout, are of whole units), BYTE_ZEROS (zeros are
-// whole numbers of 8 bits). CPU_STYLE; PAIRS (weight_pairs.h), for GPUs with matrix units.
+// Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, LOADS, UPPER_LOADS, SPAN,
+// ALTERNATING, OFFSETS, CODED, FIFTH_BITS, FLAT, GIVEN_CODES; from the weight at hand: SCALE_TYPE, ZERO_TYPE,
+// ALIGNED (loads of the bytes lie at its multiples), WHOLE (rows, or a flat layout, are of whole units),
+// BYTE_ZEROS (zeros are whole numbers of 8 bits). CPU_STYLE; PAIRS (weight_pairs.h), for GPUs with matrix
+// units.
 #ifndef OCLTENSOR_QUANTISED_H
 #define OCLTENSOR_QUANTISED_H
 #ifndef PAIRS
@@ -45,6 +46,9 @@ typedef float4 Numbers;
 // A unit as it was loaded: 16 bytes LOADS times, with a scale and an offset for each span.
 typedef struct {
   Words words[LOADS * 16 / RUN];
+#if FIFTH_BITS
+  uint fifth;
+#endif
   float scale[SPANS], offset[SPANS], zero;
 } Packed;
 
@@ -103,12 +107,23 @@ INLINE uchar16 bytes16(const Weight w, long at) {
   return as_uchar16((ushort8)(q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]));
 #endif
 }
-INLINE void load_words(const Weight w, long at, int i, Packed *to) {
-  const uint4 words = as_uint4(bytes16(w, at));
+// 16 bytes as number i of the unit's; of bytes with bits of several units those from `low` on.
+INLINE void load_bits(const Weight w, long at, int low, int i, Packed *to) {
+  const uint4 words = as_uint4(bytes16(w, at)) >> (uint)low;
 #if CPU_STYLE
   to->words[i] = words;
 #else
   vstore4(words, i, to->words);
+#endif
+}
+INLINE void load_words(const Weight w, long at, int i, Packed *to) { load_bits(w, at, 0, i, to); }
+// Of blocks, which begin at even addresses.
+INLINE uint word_at(const Weight w, long at) {
+#if ALIGNED >= 4
+  return *(__global const uint *)(w.bytes + at);
+#else
+  __global const ushort *p = (__global const ushort *)(w.bytes + at);
+  return p[0] | (uint)p[1] << 16;
 #endif
 }
 INLINE float half_at(const Weight w, long at) {
@@ -144,6 +159,10 @@ INLINE float zero_at(const Weight w, long n, long k) {
   sign 0.0f, sign 0.005208333333333333f, sign 0.6666666666666666f, sign 1.0f, sign 0.3333333333333333f,   \
       sign 0.5f, sign 0.16666666666666666f, sign 0.25f
 #define CODES_fp4 FP4_THIRDS(), FP4_THIRDS(-)
+#define CODES_iq4_nl                                                                                      \
+  -127.0f, -104.0f, -83.0f, -65.0f, -49.0f, -35.0f, -22.0f, -10.0f, 1.0f, 13.0f, 25.0f, 38.0f, 53.0f,     \
+      69.0f, 89.0f, 113.0f
+#define CODES_iq4_xs CODES_iq4_nl
 #if CODED
 #if GIVEN_CODES
 #define CODE_OF(w, i) ((float)LOAD(ZERO_TYPE, (w).zero, (i) * (w).zero_group))
@@ -188,7 +207,7 @@ INLINE float4 code_floats(const Weight w, Words words, int at) {
 #define UNIT_PLACE(i) (i)
 #endif
 #include "weight_formats.h"
-#define LOAD_PACKED(w, n, k, to) CAT(load_, FORMAT)(w, n, k, to)
+#define LOAD_PACKED(w, n, k, to) CAT(load_unit_, FORMAT)(w, n, k, to)
 #define NUMBERS(w, a, i) CAT(numbers_, FORMAT)(w, a, i)
 
 #if !PAIRS

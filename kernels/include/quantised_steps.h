@@ -23,9 +23,12 @@ INLINE void turn_words(uint *words, int count) {
   UNROLL for (int i = 0; i < places; ++i) words[count - places + i] = first[i];
 }
 INLINE void turn(Packed *a) {
-  turn_words(a->words, 4 * TURNING_LOADS);
-#if TURNING_LOADS < LOADS
-  turn_words(a->words + 4 * TURNING_LOADS, 4 * (LOADS - TURNING_LOADS));
+  turn_words(a->words, 4 * (LOADS - UPPER_LOADS));
+#if FIFTH_BITS
+  a->fifth >>= 4;
+#endif
+#if UPPER_LOADS > 0
+  turn_words(a->words + 4 * (LOADS - UPPER_LOADS), 4 * UPPER_LOADS);
 #endif
 }
 #else

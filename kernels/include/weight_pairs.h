@@ -18,6 +18,7 @@
 #define BIAS_int8 0
 #define BIAS_int8_zeros 0
 #define BIAS_e4m3 0
+#define BIAS_e5m2 0
 #define BIAS_int4 16
 #define BIAS_int4_signed 24
 #define BIAS_int4_tiles 24
@@ -26,8 +27,16 @@
 #define BIAS_codes 0
 #define BIAS_q8_0 0
 #define BIAS_q4_0 24
+#define BIAS_q4_1 16
+#define BIAS_q5_0 48
+#define BIAS_q5_1 32
+#define BIAS_q2_k 4
+#define BIAS_q3_k 12
 #define BIAS_q4_k 16
+#define BIAS_q5_k 32
 #define BIAS_q6_k 96
+#define BIAS_iq4_nl 0
+#define BIAS_iq4_xs 0
 #define BIAS CAT(BIAS_, FORMAT)
 INLINE float bias_of(const Packed *a) { return ZEROS ? BIAS + a->zero : BIAS; }
 
@@ -51,10 +60,8 @@ INLINE Numbers biased(uint w, int at, int bits) {
   const uint even = left >= 0 ? w << left : w >> -left, odd = left >= 8 ? w << (left - 8) : w >> (8 - left);
   return (uint2)(and_or(even, both, PAIR_WORD(bits)), and_or(odd, both, PAIR_WORD(bits)));
 }
-INLINE Numbers nibbles(Words w, int at) { return biased(w, at, 4); }
-INLINE Numbers nibbles_less_8(Words w, int at) { return nibbles(w, at); }
-INLINE Numbers nibbles_less(Words w, int at, float minus) { return nibbles(w, at); }
-INLINE Numbers bytes_less(Words w, int minus) { return biased(w, 0, 6); }
+INLINE Numbers bits_less(Words w, int at, int bits, int minus) { return biased(w, at, bits); }
+INLINE Numbers nibbles_less(Words w, int at, float minus) { return biased(w, at, 4); }
 INLINE float4 signed_floats(Words w) {  // the last digits of 2^23 and of 128 more than the number
   const uint u = w ^ 0x80808080u, above = 0x4b000000u;
   return as_float4((uint4)(permute_bytes(u, above, 0x7440), permute_bytes(u, above, 0x7441),
@@ -72,6 +79,7 @@ INLINE Numbers signed_bytes(Words w) {
 }
 INLINE Numbers signed_bytes_less(Words w, float minus) { return signed_bytes(w); }
 INLINE Numbers e4m3_values(Words w) { return pairs_of(e4m3_floats(w)); }
+INLINE Numbers e5m2_values(Words w) { return pairs_of(e5m2_floats(w)); }
 #if CODED
 INLINE Numbers codes(const Weight w, Words words, int at) { return pairs_of(code_floats(w, words, at)); }
 #endif

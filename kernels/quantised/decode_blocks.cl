@@ -16,9 +16,51 @@
 INLINE uchar16 bytes_at(__global const uchar *p) { return vload16(0, p); }
 INLINE float16 twice(float8 v) { return v.s0011223344556677; }
 
+#define BYTES_q2_k 84
+#define BYTES_q3_k 110
 #define BYTES_q4_k 144
 #define BYTES_q5_k 176
 #define BYTES_q6_k 210
+
+INLINE float2 halves_at(__global const uchar *p) {
+  const ushort4 halves = (ushort4)(vload2(0, (__global const ushort *)p), (ushort2)(0));
+  return vload_half4(0, (const half *)&halves).xy;
+}
+INLINE float half_of(__global const uchar *p) {
+  const ushort4 halves = (ushort4)(*(__global const ushort *)p);
+  return vload_half4(0, (const half *)&halves).x;
+}
+// Of 128 elements 32 bytes have two bits of each of four vectors' pairs.
+INLINE uchar16 two_bits16(__global const uchar *from, int i) {
+  return bytes_at(from + 32 * (i / 8) + 16 * (i % 2)) >> (uchar16)(i % 8 / 2 * 2) & (uchar16)(3);
+}
+
+// A byte for 16 elements: 4 bits of their scale, 4 of their minimum.
+INLINE void scales_q2_k(__global const uchar *block, float16 *scale, float16 *offset) {
+  const uchar16 both = bytes_at(block);
+  const float2 d = halves_at(block + 80);
+  *scale = convert_float16(both & (uchar16)(15)) * d.x;
+  *offset = convert_float16(both >> (uchar16)(4)) * -d.y;
+}
+INLINE float16 numbers16_q2_k(__global const uchar *block, int i) {
+  return convert_float16(two_bits16(block + 16, i));
+}
+
+// 6 bits of each of 16 scales, less 32: 4 bits in the halves of 8 bytes, 2 in a quarter of 4. Elements are
+// numbers of 3 bits less 4.
+INLINE void scales_q3_k(__global const uchar *block, float16 *scale, float16 *offset) {
+  const uchar8 low = vload8(0, block + 96);
+  const uchar4 high = vload4(0, block + 104);
+  const uchar16 four = (uchar16)(low & (uchar8)(15), low >> (uchar8)(4));
+  const uchar16 two = (uchar16)(high, high >> (uchar4)(2), high >> (uchar4)(4), high >> (uchar4)(6));
+  const uchar16 bits = four | (two & (uchar16)(3)) << (uchar16)(4);
+  *scale = (convert_float16(bits) - 32) * half_of(block + 108);
+  *offset = *scale * -4;
+}
+INLINE float16 numbers16_q3_k(__global const uchar *block, int i) {
+  const uchar16 upper = bytes_at(block + 16 * (i % 2)) >> (uchar16)(i / 2) & (uchar16)(1);
+  return convert_float16(two_bits16(block + 32, i) | upper << (uchar16)(2));
+}
 
 // 6 bits of each of 8 scales and minima: of the first four the low ones of 4 bytes each, of the others 4
 // bits in the last four bytes and 2 at the top of the first ones.
@@ -27,8 +69,7 @@ INLINE void scales_of_32(__global const uchar *block, float16 *scale, float16 *o
   const uint a = words.s2 | words.s3 << 16, b = words.s4 | words.s5 << 16, c = words.s6 | words.s7 << 16;
   const uint2 scales = (uint2)(a & 0x3f3f3f3f, (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030));
   const uint2 least = (uint2)(b & 0x3f3f3f3f, (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030));
-  const ushort4 halves = vload4(0, (__global const ushort *)block);
-  const float4 d = vload_half4(0, (const half *)&halves);
+  const float2 d = halves_at(block);
   *scale = twice(convert_float8(as_uchar8(scales)) * d.x);
   *offset = twice(convert_float8(as_uchar8(least)) * -d.y);
 }
@@ -54,8 +95,7 @@ INLINE float16 numbers16_q5_k(__global const uchar *block, int i) {
 
 // Elements are numbers less 32.
 INLINE void scales_q6_k(__global const uchar *block, float16 *scale, float16 *offset) {
-  const ushort4 half_of = (ushort4)(*(__global const ushort *)(block + 208));
-  *scale = convert_float16(as_char16(bytes_at(block + 192))) * vload_half4(0, (const half *)&half_of).x;
+  *scale = convert_float16(as_char16(bytes_at(block + 192))) * half_of(block + 208);
   *offset = *scale * -32;
 }
 INLINE float16 numbers16_q6_k(__global const uchar *block, int i) {

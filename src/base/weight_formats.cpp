@@ -7,9 +7,9 @@ namespace ocltensor {
 namespace {
 
 constexpr WeightFormat kFormats[] = {
-#define OCLTENSOR_WEIGHT_FORMAT(name, layout, block, bytes, align, scales, zero, unit, span, ...)  \
-  {#name, WeightLayout::layout, block, bytes, align, WeightScales::scales, WeightZero::zero, unit, \
-   span,  __VA_ARGS__},
+#define OCLTENSOR_WEIGHT_FORMAT(name, layout, block, bytes, align, scales, zero, ...)             \
+  {#name,      WeightLayout::layout, block, bytes, align, WeightScales::scales, WeightZero::zero, \
+   __VA_ARGS__},
 #include "weight_formats.def"
 #undef OCLTENSOR_WEIGHT_FORMAT
 };

@@ -26,7 +26,8 @@ enum class WeightZero : uint8_t {
 enum WeightTraits : uint32_t {
   kAlternating = 1,  // a byte has two neighbours: kernels unpack even elements, then odd ones
   kOffsets = 2,      // values are element * scale + offset
-  kCoded = 4         // elements are numbers of codes in a table
+  kCoded = 4,        // elements are numbers of codes in a table
+  kFifthBits = 8     // beside 4 bits of 32 elements there is a word of their fifth ones
 };
 
 struct WeightFormat {
@@ -35,7 +36,7 @@ struct WeightFormat {
   int64_t block, bytes, align;
   WeightScales scales;
   WeightZero zero;
-  int64_t unit, span;
+  int64_t unit, span, loads, upper;
   uint32_t traits;
   const char* what;
 

@@ -34,14 +34,16 @@
 #define LOW_HALVES 0x5410
 #define HIGH_HALVES 0x7632
 
-// A byte has two codes: a table of them as pairs, of which each lane has a copy in a bank of its own.
-#if CODED
+// A byte has the codes of two neighbours: a table of them as pairs, of which each lane has a copy in a bank
+// of its own.
+#define PAIRS_OF_CODES (CODED && ALTERNATING)
+#if PAIRS_OF_CODES
 #define TABLE_WORDS (256 * 32)
 #else
 #define TABLE_WORDS 1
 #endif
 INLINE void make_table(__local uint *table, const Weight w) {
-#if CODED
+#if PAIRS_OF_CODES
   for (uint i = get_local_id(0); i < 256; i += ITEMS) {
     const uint4 pair = (uint4)(pair_from(w.codes[i >> 4], w.codes[i & 15]));
     for (uint c = 0; c < 8; ++c) vstore4(pair, i * 8 + (i + c) % 8, table);  // neighbours: other banks
@@ -52,7 +54,7 @@ INLINE void make_table(__local uint *table, const Weight w) {
 
 // A step of a unit: a lane's words of two left matrices.
 INLINE uint4 w_words(__local const uint *table, const Weight w, const Packed *a, int step) {
-#if CODED
+#if PAIRS_OF_CODES
   const uint lane = get_local_id(0) & 31, v = a->words[step];
   return (uint4)(table[(v & 255) * 32 + lane], table[(v >> 8 & 255) * 32 + lane],
                  table[(v >> 16 & 255) * 32 + lane], table[(v >> 24) * 32 + lane]);
@@ -67,7 +69,7 @@ INLINE uint4 x_of_row(__global const ushort *x, int step, bool exists) {
 #else
   const uint4 v = load_four(x + 8 * step, exists);
 #endif
-#if CODED
+#if PAIRS_OF_CODES
   return v;
 #elif ALTERNATING
   return (uint4)(permute_bytes(v.x, v.z, LOW_HALVES), permute_bytes(v.y, v.w, LOW_HALVES),

@@ -77,7 +77,7 @@ class AttentionUnits(unittest.TestCase):
         self.assertEqual(ran(), ["attention_forward.mma", "attention_backward.mma"])
 
     def test_reasons(self) -> None:
-        query = torch.randn(1, 1, 8, 160, dtype=torch.float16, device="ocl")
+        query = torch.randn(1, 1, 12, 160, dtype=torch.float16, device="ocl")
         attention(query, query, query)
         self.assertEqual(ocl.last_choices()["attention_forward"], "attention_forward.blocks")
 

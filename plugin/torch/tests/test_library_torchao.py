@@ -62,8 +62,8 @@ def unpacked(w: torch.Tensor) -> torch.Tensor:
         zero = np.zeros_like(scale) if rows else array(w.zero_point)
         given = ("int8_zeros", array(w.qdata).view(np.uint8), n, k, group, scale, zero)
     elif name == "Float8Tensor":
-        data = array(w.qdata.view(torch.uint8))
-        given = ("e4m3", data, n, k, k, array(w.scale))
+        kind = "e5m2" if w.qdata.dtype == torch.float8_e5m2 else "e4m3"
+        given = (kind, array(w.qdata.view(torch.uint8)), n, k, k, array(w.scale))
     elif name == "Int4TilePackedTo4dTensor":
         data, parts = array(w.qdata), array(w.scale_and_zero)
         n, k = 8 * data.shape[0], 128 * data.shape[1]

@@ -20,8 +20,6 @@ import quantised_weights as oracle
 
 TYPES = (torch.float32, torch.float16, torch.bfloat16)
 EPS32 = torch.finfo(torch.float32).eps
-BLOCKS = {"q8_0": (32, 34, (0,)), "q4_0": (32, 18, (0,)), "q4_k": (256, 144, (0, 2)),
-          "q6_k": (256, 210, (208,))}  # fmt: skip
 MOST_ROWS = 8  # that kernels unpack the weight for
 
 
@@ -49,8 +47,8 @@ class Weight(NamedTuple):
 def weight(kind: str, n: int, k: int, group: int = 0, seed: int = 1, columns: int = 64) -> Weight:
     """Random bytes, and scales as of weights that are about 1 at most."""
     draw = np.random.default_rng(seed)
-    if kind in BLOCKS:
-        elements, size, halves = BLOCKS[kind]
+    if kind in oracle.BLOCKS:
+        _, elements, size, halves = oracle.BLOCKS[kind]
         data = draw.integers(0, 256, (n, k // elements, size), dtype=np.uint8)
         for at in halves:
             scale = draw.uniform(-1, 1, (n, k // elements)) / (2000 if elements > 32 else 60)
@@ -65,10 +63,12 @@ def weight(kind: str, n: int, k: int, group: int = 0, seed: int = 1, columns: in
     scale = (draw.uniform(0.5, 1, parts) / (8 if kind.startswith("int4") else 100)).astype(
         np.float32
     )
-    if kind in ("int8", "int8_zeros", "e4m3"):
+    if kind in ("int8", "int8_zeros", "e4m3", "e5m2"):
         data = draw.integers(0, 256, (n, k), dtype=np.uint8)
         if kind == "e4m3":
             data[data & 127 == 127] = 0
+        if kind == "e5m2":
+            data[data & 127 > 0x5F] = 0  # no infinities, nothing much larger than the others
         zero = draw.integers(-99, 99, parts, dtype=np.int8) if kind == "int8_zeros" else None
         return Weight(kind, n, k, group, data, scale, zero)
     if kind in ("int4", "int4_signed"):
@@ -91,6 +91,8 @@ WEIGHTS = {
     "int8_zeros by groups": lambda: weight("int8_zeros", 21, 192, 64),
     "e4m3": lambda: weight("e4m3", 37, 147),
     "e4m3, one scale": lambda: weight("e4m3", 13, 96)._replace(scale=np.float32([[0.03]])),
+    "e5m2": lambda: weight("e5m2", 37, 147),
+    "e5m2 by groups": lambda: weight("e5m2", 21, 192, 64),
     "int4": lambda: weight("int4", 37, 288, 32),
     "int4 by rows": lambda: weight("int4", 11, 146),
     "int4, zeros between": lambda: weight("int4", 19, 288, 32)._replace(
@@ -113,8 +115,16 @@ WEIGHTS = {
     "int4_tiles by 128": lambda: weight("int4_tiles", 40, 384, 32, columns=128),
     "q8_0": lambda: weight("q8_0", 37, 96),
     "q4_0": lambda: weight("q4_0", 37, 96),
+    "q4_1": lambda: weight("q4_1", 37, 96),
+    "q5_0": lambda: weight("q5_0", 37, 96),
+    "q5_1": lambda: weight("q5_1", 37, 96),
+    "q2_k": lambda: weight("q2_k", 21, 512),
+    "q3_k": lambda: weight("q3_k", 21, 512),
     "q4_k": lambda: weight("q4_k", 21, 512),
+    "q5_k": lambda: weight("q5_k", 21, 512),
     "q6_k": lambda: weight("q6_k", 21, 512),
+    "iq4_nl": lambda: weight("iq4_nl", 37, 96),
+    "iq4_xs": lambda: weight("iq4_xs", 21, 512),
 }
 
 

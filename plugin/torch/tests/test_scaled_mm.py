@@ -9,7 +9,7 @@ import torch
 import torch_ocl  # noqa: F401
 from gpu_style import IS_GPU_STYLE, THOROUGH, InGpuStyle, of_operators, of_style
 from test_command_counts import commands
-from torch.nn.functional import ScalingType, scaled_mm
+from torch.nn.functional import ScalingType, SwizzleType, scaled_mm
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 FACTORS = ((E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3), (torch.float8_e4m3fnuz, E5M2))
@@ -39,6 +39,17 @@ def shapes(m: int, k: int, n: int) -> dict[str, tuple[tuple[int, int], tuple[int
         "1x128, 1x128": ((m, ceil(k)), (ceil(k), n)),
         "128x128, 1x128": ((ceil(m), ceil(k)), (ceil(k), n)),
     }
+
+
+def swizzled(parts: torch.Tensor) -> torch.Tensor:
+    """Element (r, c) in tile (r / 128, c / 4) at r % 32 * 16 + r / 32 % 4 * 4 + c % 4."""
+    tall, wide = ceil(parts.shape[0]), -(-parts.shape[1] // 4)
+    found = torch.zeros(tall * wide * 512, dtype=parts.dtype)
+    for r in range(parts.shape[0]):
+        for c in range(parts.shape[1]):
+            tile = (r // 128) * wide + c // 4
+            found[tile * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4] = parts[r, c]
+    return found
 
 
 class ScaledProducts(InGpuStyle, unittest.TestCase):
@@ -152,9 +163,52 @@ class ScaledProducts(InGpuStyle, unittest.TestCase):
             x, y, left.to("ocl"), rows, right.to("ocl"), rows, output_dtype=torch.float32
         )
         self.near(got, a.double() * left, b.double() * right.t())
-        blocks = ScalingType.BlockWise1x32
-        with self.assertRaisesRegex(NotImplementedError, "scales of tensors and of rows"):
+        blocks = ScalingType.BlockWise1x16
+        with self.assertRaisesRegex(NotImplementedError, "scales of tensors, of rows, and of"):
             scaled_mm(x, y, left.to("ocl"), blocks, right.to("ocl"), blocks)
+
+    @of_operators
+    def test_newer_form_with_blocks(self) -> None:
+        """Scales of 128 as CUDA has them: of rows, or [K, M or N] padded to 4 along K."""
+        torch.manual_seed(6)
+        line, square = ScalingType.BlockWise1x128, ScalingType.BlockWise128x128
+        for m, k, n in ((5, 256, 130), (140, 300, 17)):
+            a, b = torch.randn(m, k).to(E4M3), torch.randn(n, k).to(E5M2).t()
+            of_rows = {"a": torch.rand(m, ceil(k)) + 0.1, "b": torch.rand(n, ceil(k)) + 0.1}
+            of_both = {"a": torch.rand(4, ceil(m)) + 0.1, "b": torch.rand(4, ceil(n)) + 0.1}
+            for left, right in ((line, line), (line, square), (square, line)):
+                with self.subTest(size=(m, k, n), left=left, right=right):
+                    scale_a = of_rows["a"] if left == line else of_both["a"]
+                    scale_b = of_rows["b"] if right == line else of_both["b"]
+                    whole_a = scale_a if left == line else scale_a[: ceil(k)].t()
+                    whole_b = scale_b.t() if right == line else scale_b[: ceil(k)]
+                    got = scaled_mm(
+                        a.to("ocl"), b.to("ocl"), scale_a.to("ocl"), left, scale_b.to("ocl"),
+                        right, output_dtype=torch.float32,
+                    )  # fmt: skip
+                    self.near(got, a.double() * repeated(whole_a, m, k),
+                              b.double() * repeated(whole_b, k, n))  # fmt: skip
+
+    @of_operators
+    def test_powers_of_two_for_32(self) -> None:
+        """MX's scales, side by side or in the order of cuBLAS."""
+        torch.manual_seed(7)
+        mx, plain = ScalingType.BlockWise1x32, SwizzleType.NO_SWIZZLE
+        for m, k, n in ((3, 96, 37), (130, 160, 20)):
+            a, b = torch.randn(m, k).to(E4M3), torch.randn(n, k).to(E4M3).t()
+            parts = [torch.randint(120, 132, (rows, k // 32)) for rows in (m, n)]
+            left, right = ((2.0 ** (p.double() - 127)).repeat_interleave(32, 1) for p in parts)
+            for swizzle in (plain, SwizzleType.SWIZZLE_32_4_4):
+                with self.subTest(size=(m, k, n), swizzle=swizzle):
+                    given = [p if swizzle == plain else swizzled(p) for p in parts]
+                    x, y = (p.to(torch.uint8).to("ocl").view(torch.float8_e8m0fnu) for p in given)
+                    got = scaled_mm(
+                        a.to("ocl"), b.to("ocl"), x, mx, y, mx, swizzle, swizzle,
+                        output_dtype=torch.float32,
+                    )  # fmt: skip
+                    self.near(got, a.double() * left, b.double() * right.t())
+        with self.assertRaisesRegex(ValueError, "scale_a of blocks of 32 must have 12 elements"):
+            scaled_mm(a[:3, :128].to("ocl"), b[:128].to("ocl"), y, mx, y, mx, plain, plain)
 
     def test_a_weight_is_read_in_place(self) -> None:
         """One row: the factor, its scale, the product, the result's type."""

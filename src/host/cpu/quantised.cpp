@@ -25,6 +25,7 @@ struct Weight {
     return static_cast<int8_t>(bytes[static_cast<size_t>(at)]);
   }
   int64_t nibble(int64_t at, bool high) const { return high ? byte(at) >> 4 : byte(at) & 15; }
+  int64_t bit(int64_t at, int64_t i) const { return byte(at + i / 8) >> i % 8 & 1; }
   double half(int64_t at) const {
     double value = 0;
     load(&value, &bytes[static_cast<size_t>(at)], DType::Float16, 1, 1);
@@ -62,9 +63,15 @@ double int8_zeros_value(const Weight& w, int64_t n, int64_t k) {
   const auto q = static_cast<double>(w.signed_byte(n * w.of.k + k));
   return (q - w.zero_of(n, k)) * w.scale_of(n, k);
 }
-double e4m3_value(const Weight& w, int64_t n, int64_t k) {
+double float8_value(const Weight& w, DType type, int64_t n, int64_t k) {
   const auto bits = static_cast<uint8_t>(w.byte(n * w.of.k + k));
-  return static_cast<double>(float8_to_float(bits, DType::Float8E4M3FN)) * w.scale_of(n, k);
+  return static_cast<double>(float8_to_float(bits, type)) * w.scale_of(n, k);
+}
+double e4m3_value(const Weight& w, int64_t n, int64_t k) {
+  return float8_value(w, DType::Float8E4M3FN, n, k);
+}
+double e5m2_value(const Weight& w, int64_t n, int64_t k) {
+  return float8_value(w, DType::Float8E5M2, n, k);
 }
 double int4_value(const Weight& w, int64_t n, int64_t k) {
   const auto q = static_cast<double>(w.nibble(n * w.of.pitch() + k / 2, k % 2 == 1));
@@ -131,13 +138,54 @@ double q4_0_value(const Weight& w, int64_t n, int64_t k) {
   const int64_t at = n * w.of.pitch() + k / 32 * 18;
   return static_cast<double>(w.nibble(at + 2 + k % 16, k % 32 >= 16) - 8) * w.half(at);
 }
-double q4_k_value(const Weight& w, int64_t n, int64_t k) {
-  const int64_t at = n * w.of.pitch() + k / 256 * 144, i = k % 256, j = i / 32;
+double q4_1_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 32 * 20;
+  return static_cast<double>(w.nibble(at + 4 + k % 16, k % 32 >= 16)) * w.half(at) + w.half(at + 2);
+}
+// Of a block's element i, whose upper bits are at `bits`.
+int64_t five_bits(const Weight& w, int64_t bits, int64_t i) {
+  return w.nibble(bits + 4 + i % 16, i >= 16) | w.bit(bits, i) << 4;
+}
+double q5_0_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 32 * 22;
+  return static_cast<double>(five_bits(w, at + 2, k % 32) - 16) * w.half(at);
+}
+double q5_1_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 32 * 24;
+  return static_cast<double>(five_bits(w, at + 4, k % 32)) * w.half(at) + w.half(at + 2);
+}
+// Of element i of a block, whose lower bits begin at `from`.
+int64_t two_bits(const Weight& w, int64_t from, int64_t i) {
+  return w.byte(from + i / 128 * 32 + i % 32) >> 2 * (i % 128 / 32) & 3;
+}
+double q2_k_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 256 * 84, i = k % 256, parts = w.byte(at + i / 16);
+  return w.half(at + 80) * static_cast<double>((parts & 15) * two_bits(w, at + 16, i)) -
+         w.half(at + 82) * static_cast<double>(parts >> 4);
+}
+double q3_k_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 256 * 110, i = k % 256, j = i / 16;
+  const int64_t low = w.nibble(at + 96 + j % 8, j >= 8),
+                high = w.byte(at + 104 + j % 4) >> j / 4 * 2;
+  const int64_t q = two_bits(w, at + 32, i) | w.bit(at + i % 32, i / 32) << 2;
+  return w.half(at + 108) * static_cast<double>(((low | (high & 3) << 4) - 32) * (q - 4));
+}
+// Of element q, number i of a block whose scales and minima have 6 bits.
+double by_k_scales(const Weight& w, int64_t at, int64_t i, int64_t q) {
+  const int64_t j = i / 32;
   const auto packed = [&](int64_t first) { return w.byte(at + 4 + first); };
   const int64_t scale = j < 4 ? packed(j) & 63 : (packed(j + 4) & 15) | (packed(j - 4) >> 6) << 4;
   const int64_t least = j < 4 ? packed(j + 4) & 63 : packed(j + 4) >> 4 | (packed(j) >> 6) << 4;
-  const int64_t q = w.nibble(at + 16 + i / 64 * 32 + i % 32, j % 2 == 1);
   return w.half(at) * static_cast<double>(scale * q) - w.half(at + 2) * static_cast<double>(least);
+}
+double q4_k_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 256 * 144, i = k % 256;
+  return by_k_scales(w, at, i, w.nibble(at + 16 + i / 64 * 32 + i % 32, i / 32 % 2 == 1));
+}
+double q5_k_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 256 * 176, i = k % 256;
+  const int64_t low = w.nibble(at + 48 + i / 64 * 32 + i % 32, i / 32 % 2 == 1);
+  return by_k_scales(w, at, i, low | w.bit(at + 16 + i % 32, i / 32) << 4);
 }
 double q6_k_value(const Weight& w, int64_t n, int64_t k) {
   const int64_t at = n * w.of.pitch() + k / 256 * 210, i = k % 256, part = i / 128,
@@ -146,6 +194,19 @@ double q6_k_value(const Weight& w, int64_t n, int64_t k) {
   const int64_t top = w.byte(at + 128 + 32 * part + i % 32) >> 2 * quarter & 3;
   return w.half(at + 208) *
          static_cast<double>(w.signed_byte(at + 192 + i / 16) * ((low | top << 4) - 32));
+}
+constexpr std::array<int64_t, 16> kIq4Codes{-127, -104, -83, -65, -49, -35, -22, -10,
+                                            1,    13,   25,  38,  53,  69,  89,  113};
+double iq4_nl_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 32 * 18, q = w.nibble(at + 2 + k % 16, k % 32 >= 16);
+  return static_cast<double>(kIq4Codes[static_cast<size_t>(q)]) * w.half(at);
+}
+double iq4_xs_value(const Weight& w, int64_t n, int64_t k) {
+  const int64_t at = n * w.of.pitch() + k / 256 * 136, part = k % 256 / 32;
+  const int64_t upper = w.byte(at + 2 + part / 4) >> part % 4 * 2 & 3;
+  const int64_t scale = (w.nibble(at + 4 + part / 2, part % 2 == 1) | upper << 4) - 32;
+  const int64_t q = w.nibble(at + 8 + 16 * part + k % 16, k % 32 >= 16);
+  return static_cast<double>(scale * kIq4Codes[static_cast<size_t>(q)]) * w.half(at);
 }
 
 using ValueOf = double (*)(const Weight&, int64_t n, int64_t k);

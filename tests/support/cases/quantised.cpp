@@ -16,8 +16,10 @@ struct Halves {
   std::string_view format;
   std::array<int64_t, 2> at;
 };
-constexpr Halves kHalves[] = {
-    {"q8_0", {0, 0}}, {"q4_0", {0, 0}}, {"q4_k", {0, 2}}, {"q6_k", {208, 208}}};
+constexpr Halves kHalves[] = {{"q8_0", {0, 0}},     {"q4_0", {0, 0}},   {"q4_1", {0, 2}},
+                              {"q5_0", {0, 0}},     {"q5_1", {0, 2}},   {"q2_k", {80, 82}},
+                              {"q3_k", {108, 108}}, {"q4_k", {0, 2}},   {"q5_k", {0, 2}},
+                              {"q6_k", {208, 208}}, {"iq4_nl", {0, 0}}, {"iq4_xs", {0, 0}}};
 
 struct Shape {
   int64_t n, k, group;
@@ -43,10 +45,12 @@ TensorPtr bytes_of(const WeightFormat& f, const Shape& s, Draw& draw) {
   const bool flat = f.layout == WeightLayout::Flat;
   const Dims sizes = flat ? Dims{(s.n * s.k + 1) / 2} : Dims{s.n, s.k / f.block * f.bytes};
   HostTensor bytes = draw.values(DType::UInt8, sizes, {0, 255, 0, false, false});
-  const auto is_nan = [](int64_t byte) { return (byte & 127) == 127; };  // of float8_e4m3fn
-  if (std::string_view(f.name) == "e4m3")
-    for (int64_t i = 0; i < bytes.numel(); ++i)
-      if (is_nan(bytes.integer(i))) bytes.set_integer(i, 0);
+  // Of float8_e4m3fn NaN, of float8_e5m2 what is beyond 224.
+  const int64_t most = std::string_view(f.name) == "e4m3"   ? 0x7e
+                       : std::string_view(f.name) == "e5m2" ? 0x5b
+                                                            : 0xff;
+  for (int64_t i = 0; i < bytes.numel() && most < 0xff; ++i)
+    if ((bytes.integer(i) & 127) > most) bytes.set_integer(i, 0);
   for (const Halves& halves : kHalves)
     if (halves.format == f.name)
       for (int64_t at = 0; at < bytes.numel(); at += f.bytes)

@@ -48,7 +48,7 @@ struct QuantisedRows {
   int64_t rows_of_x() const { return x_tiles * 8 / columns(); }
   size_t index() const;
 };
-inline constexpr size_t kMostWeightFormats = 16;
+inline constexpr size_t kMostWeightFormats = 32;
 inline constexpr size_t kQuantisedRows = kMostWeightFormats * 2 * kRowsForms.size() * 5 * 4 * 2;
 
 // Runs a product that the algorithm takes; public for its proof.

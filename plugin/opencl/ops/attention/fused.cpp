@@ -63,7 +63,7 @@ using Algorithms = AlgorithmList<FusedProblem, FusedTraits>;
 Algorithms& forward() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "attention_forward", attention_operators(),
-      {&kFlashForward, &kTilesForward, &kBlocksForward});
+      {&kSplitForward, &kFlashForward, &kTilesForward, &kBlocksForward});
   return list;
 }
 Algorithms& backward() {

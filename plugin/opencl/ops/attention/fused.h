@@ -39,6 +39,7 @@ using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 
 extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
 extern const FusedAlgorithm kTilesForward;                    // tiles.cpp: GPUs
+extern const FusedAlgorithm kSplitForward;                    // split.cpp: few queries
 extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device
 
 }  // namespace ocltensor::opencl::attention

@@ -30,7 +30,7 @@ void run_cpu(const OpCall& call, const Product& p) {
 }
 
 // Formats whose blocks decode_blocks.cl knows.
-constexpr std::string_view kOfBlocks[] = {"q4_k", "q5_k", "q6_k"};
+constexpr std::string_view kOfBlocks[] = {"q2_k", "q3_k", "q4_k", "q5_k", "q6_k"};
 
 const char* refuse_blocks(const OpCall&, const Product& p) {
   if (p.m() > 2) return "more than 2 rows";

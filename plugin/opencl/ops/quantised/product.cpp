@@ -96,7 +96,8 @@ Defines weight_defines(const OpCall& call, const QuantisedWeight& w, bool whole)
   d.set(define::FORMAT, f.name).set(define::UNIT, f.unit).set(define::SPAN, f.span);
   d.set(define::ALTERNATING, f.is(kAlternating)).set(define::OFFSETS, f.is(kOffsets));
   d.set(define::CODED, f.is(kCoded)).set(define::FLAT, f.layout == WeightLayout::Flat);
-  d.set(define::LOADS, loads_of_unit(f));
+  d.set(define::LOADS, f.loads).set(define::UPPER_LOADS, f.upper);
+  d.set(define::FIFTH_BITS, f.is(kFifthBits));
   d.set(define::GIVEN_CODES, f.zero == WeightZero::Codes);
   d.set(define::BYTE_ZEROS, w.zero && w.zero->itemsize() == 1);
   d.type(define::SCALE_TYPE, w.scale ? w.scale->dtype() : DType::UInt8);

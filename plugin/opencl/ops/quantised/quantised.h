@@ -24,8 +24,6 @@ struct Product {
 // flat layout that is read as one, are of whole units.
 QuantisedParams weight_params(const QuantisedWeight& w);
 Defines weight_defines(const OpCall& call, const QuantisedWeight& w, bool whole);
-// How often kernels load 16 bytes of a unit.
-constexpr int64_t loads_of_unit(const WeightFormat& f) { return f.unit * f.bytes / f.block / 16; }
 // Whether rows begin with units.
 bool has_whole_rows(const QuantisedWeight& w);
 

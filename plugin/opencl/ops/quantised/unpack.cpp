@@ -30,7 +30,7 @@ void launch_steps(const OpCall& call, const QuantisedWeight& w, int64_t first, i
   QuantisedParams p = weight_params(w);
   p.first = first;
   p.pieces = count * w.k / kStep;
-  const bool apart = loads_of_unit(f) == 1 && !f.is(kAlternating);  // see store_step
+  const bool apart = f.loads == 1 && !f.is(kAlternating);  // see store_step
   Defines d = weight_defines(call, w, true);
   d.type(define::TYPE, type).set(define::GROUP_SIZE, group);
   d.set(define::VEC, apart ? 4 : 16 / size_of(type));

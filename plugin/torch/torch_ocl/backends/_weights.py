@@ -8,10 +8,12 @@ from torch_ocl.backends._providers import is_operation_disabled, provider_rows
 OPERATOR = "_ocl_quantised_mm.out"
 
 # Rows of src/base/weight_formats.def; tests compare them.
-INT4 = ("int4", "int4_signed", "int4_tiles", "q4_0", "q4_k")
+INT4 = ("int4", "int4_signed", "int4_tiles", "q4_0", "q4_1", "q4_k", "iq4_nl",
+        "iq4_xs")  # fmt: skip
 INT8 = ("int8", "int8_zeros", "q8_0")
-ALL = ("int8", "int8_zeros", "e4m3", "int4", "int4_signed", "int4_tiles", "nf4", "fp4", "codes",
-       "q8_0", "q4_0", "q4_k", "q6_k")  # fmt: skip
+ALL = ("int8", "int8_zeros", "e4m3", "e5m2", "int4", "int4_signed", "int4_tiles", "nf4", "fp4",
+       "codes", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
+       "iq4_nl", "iq4_xs")  # fmt: skip
 # Providers with kernels for such products, and the formats that these read.
 _OF_PROVIDERS = {
     "x86_avx512": ("int4", "int4_signed", "int4_tiles", "nf4", "fp4", "codes"),

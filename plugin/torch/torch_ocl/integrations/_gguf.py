@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-WITHIN = "Q4_0, Q8_0, Q4_K, Q6_K"
 
 
 class Type(NamedTuple):
@@ -22,10 +21,20 @@ class Type(NamedTuple):
 
 TYPES = {
     2: Type("q4_0", 32, 18),
+    3: Type("q4_1", 32, 20),
+    6: Type("q5_0", 32, 22),
+    7: Type("q5_1", 32, 24),
     8: Type("q8_0", 32, 34),
+    10: Type("q2_k", 256, 84),
+    11: Type("q3_k", 256, 110),
     12: Type("q4_k", 256, 144),
+    13: Type("q5_k", 256, 176),
     14: Type("q6_k", 256, 210),
+    20: Type("iq4_nl", 32, 18),
+    23: Type("iq4_xs", 256, 136),
 }
+
+READ = ", ".join(sorted(kind.format.upper() for kind in TYPES.values()))
 
 _lock = threading.Lock()
 _unpacked: dict[str, int] = {}
@@ -49,7 +58,7 @@ def count_unpacked(library: str, what: str) -> None:
     if first:
         warnings.warn(
             f"ocl: {library} unpacks GGUF weights ({what}), which takes several times their memory "
-            f"and is slow: kernels read {WITHIN} in place. torch.ocl.unpacked_counts() counts this",
+            f"and is slow: kernels read {READ} in place. torch.ocl.unpacked_counts() counts this",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -1,6 +1,6 @@
 """transformers' GGUF files on ocl: weights stay packed, in its own modules, which multiply by
-kernels that read them. Its loader knows three families of models; llama, mistral, qwen2, qwen3,
-gemma2 and gemma3, which its older one unpacks, are told to it in its own terms."""
+kernels that read them. Its loader knows three families of models; those of FAMILIES, which its
+older one unpacks, are told to it in its own terms."""
 
 import re
 from collections.abc import Callable
@@ -13,27 +13,11 @@ from torch_ocl.integrations import _device, _gguf
 from torch_ocl.integrations._patch import Patch, module
 
 GGUF = "transformers.integrations.gguf"
-UNUSED = ("rope_freqs.weight",)  # factors that transformers has from its own configuration
+# Factors that transformers has from its own configuration.
+UNUSED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
 # ---- Families of models: what became of names and values when the file was written
-def _norms(leaves: dict[str, str], less: float) -> list[Any]:
-    """Norms by the file's names; ``less``: what llama.cpp has added to their weights."""
-    mapping = module(f"{GGUF}.gguf_conversion_mapping")
-    operations = [mapping.SubtractOne(less)] if less else []
-    names = {r"^output_norm\.weight": "model.norm.weight"} | {
-        rf"\.{leaf}\.weight": f".{name}.weight" for leaf, name in leaves.items()
-    }
-    if not less:
-        return [mapping.WeightRenaming(source, target) for source, target in names.items()]
-    return [
-        mapping.WeightConverter(
-            source_patterns=source, target_patterns=target, operations=list(operations)
-        )
-        for source, target in names.items()
-    ]
-
-
 PLAIN = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
 EACH_HEAD = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 AROUND = {
@@ -44,10 +28,59 @@ AROUND = {
 }
 
 
-def _family(leaves: dict[str, str], less: float = 0.0) -> Callable[[Any], list[Any]]:
+EXPERTS = {
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+    "ffn_up_shexp": "mlp.shared_expert.up_proj",
+    "ffn_down_shexp": "mlp.shared_expert.down_proj",
+}
+
+
+def _names(leaves: dict[str, str]) -> list[Any]:
+    mapping = module(f"{GGUF}.gguf_conversion_mapping")
+    return [mapping.WeightRenaming(rf"\.{leaf}\.", f".{name}.") for leaf, name in leaves.items()]
+
+
+def _convert(name: str, operation: Any) -> Any:
+    """Of weights whose names, as transformers has them, end with ``name``."""
+    mapping = module(f"{GGUF}.gguf_conversion_mapping")
+    return mapping.WeightConverter(
+        source_patterns=name, target_patterns=name, operations=[operation]
+    )
+
+
+def _family(
+    norms: dict[str, str], others: dict[str, str] | None = None, less: float = 0.0
+) -> Callable[[Any], list[Any]]:
+    """A decoder's names: of norms, to whose weights llama.cpp has added ``less``, and ``others``
+    than usual."""
+
     def transforms(config: Any) -> list[Any]:
         mapping = module(f"{GGUF}.gguf_conversion_mapping")
-        return mapping.DENSE_DECODER_RENAMINGS + _norms(leaves, less)
+        last = mapping.WeightRenaming(r"^output_norm\.", "model.norm.")
+        found = _names(others or {}) + mapping.DENSE_DECODER_RENAMINGS + [last, *_names(norms)]
+        if less:
+            for name in ("model.norm", *norms.values()):
+                found.append(_convert(f"{name}.weight", mapping.SubtractOne(less)))
+        return found
+
+    return transforms
+
+
+def _experts_of(norms: dict[str, str]) -> Callable[[Any], list[Any]]:
+    """A family whose layers have experts, one after another in a tensor, and one for all tokens."""
+
+    def transforms(config: Any) -> list[Any]:
+        mapping = module(f"{GGUF}.gguf_conversion_mapping")
+        down = mapping.WeightRenaming(r"\.ffn_down_exps\.weight", ".mlp.experts.down_proj")
+        up = mapping.WeightConverter(
+            source_patterns=[r"\.ffn_gate_exps\.weight", r"\.ffn_up_exps\.weight"],
+            target_patterns=".mlp.experts.gate_up_proj",
+            operations=[mapping.ConcatenateRows(dim=1)],
+        )
+        gate = _convert("mlp.shared_expert_gate.weight", mapping.Unsqueeze(0, expected_ndim=2))
+        return _family(norms, EXPERTS)(config) + [down, up, gate]
 
     return transforms
 
@@ -60,14 +93,8 @@ def _llama(config: Any) -> list[Any]:
         head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         rows = torch.arange(heads * head, device="cpu").view(heads, head // 2, 2).transpose(1, 2)
         for part in ("weight", "bias"):
-            leaf = f"self_attn.{name}_proj.{part}"
-            converters.append(
-                mapping.WeightConverter(
-                    source_patterns=leaf,
-                    target_patterns=leaf,
-                    operations=[mapping.PermuteRows(rows.reshape(-1))],
-                )
-            )
+            operation = mapping.PermuteRows(rows.reshape(-1))
+            converters.append(_convert(f"self_attn.{name}_proj.{part}", operation))
     return _family(PLAIN)(config) + converters
 
 
@@ -75,8 +102,14 @@ FAMILIES = {
     "llama": _llama,
     "qwen2": _family(PLAIN),
     "qwen3": _family(PLAIN | EACH_HEAD),
-    "gemma2": _family(AROUND, 1.0),
-    "gemma3": _family(AROUND | EACH_HEAD, 1.0),
+    "qwen2moe": _experts_of(PLAIN),
+    "qwen3moe": _experts_of(PLAIN | EACH_HEAD),
+    "gemma2": _family(AROUND, less=1.0),
+    "gemma3": _family(AROUND | EACH_HEAD, less=1.0),
+    "phi3": _family(PLAIN, {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}),
+    "stablelm": _family(PLAIN),
+    "starcoder2": _family(PLAIN, {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}),
+    "nemotron": _family(PLAIN, less=1.0),
 }
 
 
@@ -111,8 +144,9 @@ def _header(file: str) -> tuple[Any, str]:
     except ValueError as error:  # a type that it does not know, as Q5_0, or no such file
         named = re.search(r"tensors of ggml type (\d+)", str(error))
         return None, f"type {named.group(1)}" if named else ""
-    if any("_exps." in name for name in found.ggml_types) or found.architecture not in FAMILIES:
-        return None, f"files of {found.architecture}" if found.has_quantized_weights else ""
+    family, has_experts = found.architecture, any("_exps." in name for name in found.ggml_types)
+    if family not in FAMILIES or has_experts and not family.endswith("moe"):
+        return None, f"files of {family}" if found.has_quantized_weights else ""
     return found, ""
 
 
@@ -323,9 +357,42 @@ def _mapping(old: Any) -> Any:
     return get_gguf_conversion_mapping
 
 
+# ---- Types that transformers' own operators do not unpack
+def _five_bits(blocks: torch.Tensor, at: int) -> torch.Tensor:
+    """Elements whose fifth bits are a word at ``at``, with the others behind it."""
+    low = torch.cat([blocks[:, at + 4 :] & 15, blocks[:, at + 4 :] >> 4], 1)
+    place = torch.arange(8, dtype=torch.uint8, device=blocks.device)
+    upper = (blocks[:, at : at + 4, None] >> place & 1).reshape(low.shape)
+    return (low | upper << 4).to(torch.int8)
+
+
+def _half(blocks: torch.Tensor, at: int, dtype: torch.dtype) -> torch.Tensor:
+    return blocks[:, at : at + 2].view(torch.float16).to(dtype)
+
+
+def _q5_0(blocks: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return _half(blocks, 0, dtype) * (_five_bits(blocks, 2) - 16)
+
+
+def _q5_1(blocks: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return _half(blocks, 0, dtype) * _five_bits(blocks, 4) + _half(blocks, 2, dtype)
+
+
+def _add_types(patch: Patch) -> None:
+    """Those that kernels read, to the tables by which files are read, and models unpacked that were
+    moved to the CPU."""
+    dequant = module(f"{GGUF}.dequant")
+    for number, unpack in ((6, _q5_0), (7, _q5_1)):
+        kind = _gguf.TYPES[number]
+        patch.add_item(dequant.GGML_BLOCK, number, (kind.elements, kind.bytes))
+        patch.add_item(dequant.GGML_NAME, number, kind.format.upper())
+        patch.add_item(dequant._DEQUANT, number, unpack)
+
+
 def gguf_utils(library: ModuleType, patch: Patch) -> None:
     """Modules, and what they call."""
     kernels = module(f"{GGUF}.kernels")
+    _add_types(patch)
     patch.replace(library, "replace_with_gguf_modules", _replace_modules)
     patch.replace(library, "get_gguf_conversion_mapping", _mapping)
     patch.replace(library.GgufLinear, "forward", _linear)

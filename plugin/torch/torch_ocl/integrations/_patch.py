@@ -48,6 +48,12 @@ class Patch:
         table[key] = make(old)
         self._undo.append(lambda: table.__setitem__(key, old))
 
+    def add_item(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Sets ``table[key]`` where the library has none."""
+        if key not in table:
+            table[key] = value
+            self._undo.append(lambda: table.pop(key, None))
+
     def extend_list(self, function: types.FunctionType, member: str, name: str) -> None:
         """Adds a name to the one tuple or set in a function's code that has ``member``.
 

@@ -60,14 +60,18 @@ def _intx(w: Any) -> Packed | None:
     return Packed(w.qdata, w.scale, w.zero_point, "int8_zeros", group, n, k)
 
 
+FLOAT8 = {torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
+
+
 def _float8(w: Any) -> Packed | None:
     """A scale for all or each row. What was transposed is not in rows."""
     if w.act_quant_kwargs is not None or w.qdata.dim() != 2 or not w.qdata.is_contiguous():
         return None
     n, k = w.qdata.shape
-    if w.qdata.dtype != torch.float8_e4m3fn or tuple(w.scale.shape) not in ((n, 1), (1, 1)):
+    kind = FLOAT8.get(w.qdata.dtype)
+    if kind is None or tuple(w.scale.shape) not in ((n, 1), (1, 1)):
         return None
-    return Packed(w.qdata, w.scale, None, "e4m3", k, n, k)
+    return Packed(w.qdata, w.scale, None, kind, k, n, k)
 
 
 def _int4(w: Any) -> Packed | None:
