@@ -76,6 +76,15 @@ class AttentionUnits(unittest.TestCase):
         check_rows_of_a_low_number(self, torch.bfloat16, LIMITS[torch.bfloat16])
         self.assertEqual(ran(), ["attention_forward.mma", "attention_backward.mma"])
 
+    def test_few_queries_are_left_to_pieces_of_keys(self) -> None:
+        key = torch.randn(1, 2, 300, 64, dtype=torch.float16, device="ocl")
+        for heads, queries, name in ((2, 8, "split"), (8, 2, "split"), (8, 3, "mma")):
+            query = torch.randn(1, heads, queries, 64, dtype=torch.float16, device="ocl")
+            attention(query, key, key, enable_gqa=True)
+            self.assertEqual(
+                ocl.last_choices()["attention_forward"], f"attention_forward.{name}", queries
+            )
+
     def test_reasons(self) -> None:
         query = torch.randn(1, 1, 12, 160, dtype=torch.float16, device="ocl")
         attention(query, query, query)

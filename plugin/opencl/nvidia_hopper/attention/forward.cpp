@@ -213,6 +213,6 @@ constinit const attention::FusedAlgorithm kForward(
     {.id = "attention_forward.hopper",
      .description = "Hopper's matrix units, scores in registers",
      .provider = &kNvidiaHopper},
-    Steps<plan, run>());
+    Steps<plan, run>(), attention::pass_over_few_queries);
 
 }  // namespace ocltensor::opencl::nvidia_hopper

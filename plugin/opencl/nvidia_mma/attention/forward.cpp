@@ -92,6 +92,6 @@ constinit const attention::FusedAlgorithm kAttentionForward(
      .description = "matrix units by mma.sync, scores in registers",
      .style = DeviceStyle::Gpu,
      .provider = &kNvidiaMma},
-    Steps<plan, run>());
+    Steps<plan, run>(), attention::pass_over_few_queries);
 
 }  // namespace ocltensor::opencl::nvidia_mma
