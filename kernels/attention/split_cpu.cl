@@ -84,22 +84,26 @@ INLINE float soften(SCRATCH float *s, float *top, float *total) {
   return factor;
 }
 
-// results[r] += the weights' products with the values of n keys, four at once.
-INLINE void add_values(SCRATCH float16 *results, SCRATCH const float *weights,
-                       __global const STYPE(TYPE) *value, long row, int n) {
-  ROLLED for (int i = 0; i < n; i += 4) {
-    __global const STYPE(TYPE) *at[4];
-    UNROLL for (int u = 0; u < 4; ++u) at[u] = value + min(i + u, n - 1) * row;
-    UNROLL for (int c = 0; c < VECTORS; ++c) {
-      float16 v[4];
-      UNROLL for (int u = 0; u < 4; ++u) v[u] = TO16(f32, LOAD16(TYPE, at[u], 16 * c));
-      UNROLL for (int r = 0; r < ROWS; ++r) {
-        float16 sum = results[r * VECTORS + c];
-        UNROLL for (int u = 0; u < 4; ++u) sum = fma((float16)(weights[r * KEYS + i + u]), v[u], sum);
-        results[r * VECTORS + c] = sum;
-      }
+// results[r] += the weights' products with the values of keys i to i + 3, of n: of those behind the end none, as
+// their weights, 0, would make NaN of infinity.
+INLINE void add_four(SCRATCH float16 *results, SCRATCH const float *weights,
+                     __global const STYPE(TYPE) *value, long row, int i, int n) {
+  UNROLL for (int c = 0; c < VECTORS; ++c) {
+    float16 v[4];
+    UNROLL for (int u = 0; u < 4; ++u)
+      v[u] = i + u < n ? TO16(f32, LOAD16(TYPE, value + (i + u) * row, 16 * c)) : (float16)(0);
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+      float16 sum = results[r * VECTORS + c];
+      UNROLL for (int u = 0; u < 4; ++u) sum = fma((float16)(weights[r * KEYS + i + u]), v[u], sum);
+      results[r * VECTORS + c] = sum;
     }
   }
+}
+INLINE void add_values(SCRATCH float16 *results, SCRATCH const float *weights,
+                       __global const STYPE(TYPE) *value, long row, int n) {
+  int i = 0;
+  ROLLED for (; i + 4 <= n; i += 4) add_four(results, weights, value, row, i, i + 4);
+  if (i < n) add_four(results, weights, value, row, i, n);
 }
 
 ONE_ITEM __kernel void attention_split(__global void *parts_base, ulong parts_offset,

@@ -20,8 +20,9 @@ SHAPES = (
     ((1, 8, 2, 1, 300, 64, 64), F32),
     ((2, 4, 4, 3, 130, 80, 48), BF16),
     ((1, 16, 2, 2, 1000, 128, 128), F16),
-    ((1, 6, 2, 8, 77, 32, 96), F32),  # more rows than work-items take at once
-    ((1, 3, 1, 5, 9, 16, 16), F32),
+    ((1, 6, 2, 8, 177, 32, 96), F32),  # more rows than work-items take at once
+    ((1, 3, 1, 5, 129, 16, 16), F32),
+    ((1, 3, 1, 1, 65, 16, 16), F32),
     ((1, 8, 1, 1, 4096, 128, 128), BF16),
     ((1, 2, 1, 1, 500, 256, 256), F32),
 )
@@ -105,10 +106,27 @@ class Split(InGpuStyle, unittest.TestCase):
             first[1].cpu().double(), scores.logsumexp(3), rtol=2e-6, atol=2e-6
         )
 
+    def test_infinite_values(self) -> None:
+        """Of the last keys, which are not whole fours: no others are multiplied with 0."""
+        torch.manual_seed(5)
+        for keys in (128, 129, 130, 131):
+            q, k, v = draw((1, 2, 2, 2, keys, 32, 32), F32)
+            v[..., -1, 3], v[..., 4, 5] = torch.inf, -torch.inf
+            got = attention(q.to("ocl"), k.to("ocl"), v.to("ocl")).cpu()
+            self.assertEqual(ocl.last_choices()["attention_forward"], "attention_forward.split")
+            torch.testing.assert_close(got, attention(q, k, v), rtol=1e-5, atol=1e-6)
+
     def test_choice(self) -> None:
-        for queries, width, options in ((9, 64, {}), (1, 18, {}), (1, 64, {"dropout_p": 0.5})):
-            x = torch.randn(1, 1, queries, width, device="ocl")
-            attention(x, x, x, **options)
+        for queries, keys, width, options in (
+            (9, 200, 64, {}),
+            (1, 200, 18, {}),
+            (1, 200, 64, {"dropout_p": 0.5}),
+            (1, 63, 64, {}),
+            (2, 127, 64, {}),
+        ):
+            query = torch.randn(1, 1, queries, width, device="ocl")
+            key = torch.randn(1, 1, keys, width, device="ocl")
+            attention(query, key, key, **options)
             self.assertNotEqual(ocl.last_choices()["attention_forward"], "attention_forward.split")
 
 

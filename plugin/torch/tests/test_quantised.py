@@ -204,6 +204,15 @@ class Quantised(InGpuStyle, unittest.TestCase):
                         x = torch.randn(rows, w.k).to(dtype)
                         self.near(multiply(x.to("ocl"), w), x, values)
 
+    def test_rows_longer_than_what_is_kept(self) -> None:
+        """Of x and of sums, by kernels that take both in parts."""
+        torch.manual_seed(9)
+        for kind, rows in (("q4_k", 1), ("q6_k", 2)):
+            w = weight(kind, 150, 17408)
+            x = torch.randn(rows, w.k)
+            with self.subTest(kind):
+                self.near(multiply(x.to("ocl"), w), x, w.values())
+
     def test_bias_and_strides(self) -> None:
         torch.manual_seed(2)
         for name in ("int8", "int4_tiles", "nf4", "q6_k"):

@@ -209,6 +209,9 @@ class ScaledProducts(InGpuStyle, unittest.TestCase):
                     self.near(got, a.double() * left, b.double() * right.t())
         with self.assertRaisesRegex(ValueError, "scale_a of blocks of 32 must have 12 elements"):
             scaled_mm(a[:3, :128].to("ocl"), b[:128].to("ocl"), y, mx, y, mx, plain, plain)
+        x, y = (p.to(torch.uint8).to("ocl").view(torch.float8_e8m0fnu) for p in parts)
+        with self.assertRaisesRegex(ValueError, r"scale_b of blocks of 32 must be \[20, 5\]"):
+            scaled_mm(a.to("ocl"), b.to("ocl"), x, mx, y.t(), mx, plain, plain)
 
     def test_a_weight_is_read_in_place(self) -> None:
         """One row: the factor, its scale, the product, the result's type."""

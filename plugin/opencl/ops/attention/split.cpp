@@ -19,6 +19,41 @@ constexpr int64_t kMostColumns = 256;
 
 int64_t vector_of(const OpCall& call) { return by_style<int64_t>(call, 16, 4); }
 
+// Bytes of local memory that a work-group of split_gpu.cl takes for so many queries.
+int64_t local_bytes(const FusedProblem& p, int64_t rows) {
+  constexpr int64_t kLanes = 8, kTops = 8;
+  const int64_t parts = kLanes * (rows * kKeys + 4), results = 4 * kItems * rows;
+  return 4 * (std::max(parts, results) + rows * (p.depth + 2 * kKeys + kTops) + 1);
+}
+
+// Queries that work-items take at once.
+int64_t rows_of(const OpCall& call, const FusedProblem& p) {
+  const bool gpu = by_style(call, false, true);
+  const int64_t most = !gpu || call.caps().large_register_tiles() ? 8 : 4;
+  const int64_t all = p.groups() * p.queries;
+  int64_t rows = std::min(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(all))));
+  const auto has_room = [&] {
+    return local_bytes(p, rows) <= static_cast<int64_t>(call.caps().local_memory);
+  };
+  while (gpu && rows > 1 && !has_room()) rows /= 2;
+  return rows;
+}
+
+// Blocks of queries, of all key heads.
+int64_t blocks_of(const FusedProblem& p, int64_t rows) {
+  return p.batch * p.key_heads * divide_up(p.groups() * p.queries, rows);
+}
+
+const char* refuse_gpu(const OpCall& call, const FusedProblem& p) {
+  constexpr int64_t kMostBlocks = 65535;  // NVIDIA's work-groups along a second dimension
+  const int64_t rows = rows_of(call, p);
+  if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
+    return "work-groups are too small";
+  if (local_bytes(p, rows) > static_cast<int64_t>(call.caps().local_memory))
+    return "local memory is too small";
+  return blocks_of(p, rows) > kMostBlocks ? "more than 65535 blocks of queries" : nullptr;
+}
+
 const char* refuse(const OpCall& call, const FusedProblem& p) {
   if (p.type != DType::Float32) return "not computed in float32";
   if (p.queries > kMostQueries) return "more than 8 queries";
@@ -30,16 +65,12 @@ const char* refuse(const OpCall& call, const FusedProblem& p) {
   if (std::max(p.depth, p.width) > kMostColumns) return "a head is wider than 256";
   if (p.width > 1 && p.outs[0].strides[3] != 1)
     return "the columns of the result are not neighbours";
-  if (by_style(call, false, call.caps().max_work_group_size < static_cast<size_t>(kItems)))
-    return "work-groups are too small";
-  return nullptr;
+  return by_style(call, false, true) ? refuse_gpu(call, p) : nullptr;
 }
 
-// Queries that work-items take at once.
-int64_t rows_of(const OpCall& call, const FusedProblem& p) {
-  const int64_t most = by_style(call, true, call.caps().large_register_tiles()) ? 8 : 4;
-  const int64_t all = p.groups() * p.queries;
-  return std::min(most, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(all))));
+// As measured on PoCL (bench/history.md): whatever there are, 64 keys are worked on.
+const char* pass_over(const OpCall&, const FusedProblem& p) {
+  return p.keys < (p.queries > 1 ? 2 : 1) * kKeys ? "few keys" : nullptr;
 }
 
 // Keys of a piece: several pieces for each compute unit, of several blocks each.
@@ -59,7 +90,7 @@ void run(const OpCall& call, const FusedProblem& p) {
   ContiguousOutput sums(call, logsumexp);
   FlashParams f = forward_params(p, query, key, value);
   const int64_t rows = rows_of(call, p);
-  const int64_t heads = p.batch * p.key_heads * divide_up(p.groups() * p.queries, rows);
+  const int64_t heads = blocks_of(p, rows);
   f.keys_at_once = keys_of_piece(call, p, heads);
   const int64_t pieces = divide_up(p.keys, f.keys_at_once);
   f.piece_step = pieces;
@@ -98,13 +129,12 @@ void run(const OpCall& call, const FusedProblem& p) {
 
 // As measured on an H200 (bench/history.md): of 16 queries a key head matrix units are as fast.
 const char* pass_over_few_queries(const OpCall& call, const FusedProblem& p) {
-  return p.groups() * p.queries <= kMostQueries && refuse(call, p) == nullptr
-             ? "few queries: keys are cut into pieces"
-             : nullptr;
+  const bool suits = p.groups() * p.queries <= kMostQueries && pass_over(call, p) == nullptr;
+  return suits && refuse(call, p) == nullptr ? "few queries: keys are cut into pieces" : nullptr;
 }
 
 constinit const FusedAlgorithm kSplitForward(
     {.id = "attention_forward.split", .description = "few queries: keys are cut into pieces"},
-    Steps<refuse, run>());
+    Steps<refuse, run>(), pass_over);
 
 }  // namespace ocltensor::opencl::attention

@@ -209,8 +209,16 @@ int Group::run_engine(const Submitted& call) {
   const bool compares = !call.call.peer && options_.size > 1;
   if (is_on_device(call)) {
     std::future<void> compared;
-    if (compares) compared = compare_beside(call, engine);
-    return run_on_device(call, std::move(compared), watch);
+    if (compares && may_compare_beside_)
+      compared = compare_beside(call, engine);
+    else if (compares)
+      compare(call, *engine);
+    watch.end(Part::Peers);
+    const int source = run_on_device(call, std::move(compared), watch);
+    // Of two ranks both see that calls differ. The first call makes the communicator, for whose
+    // ranks NCCL waits without a limit.
+    if (!call.call.peer) may_compare_beside_ = options_.size == 2;
+    return source;
   }
   if (compares) compare(call, *engine);
   watch.end(Part::Peers);
@@ -239,10 +247,10 @@ bool Group::is_on_device(const Submitted& call) const {
 
 // On the memory itself. Nothing orders CUDA's streams and ours but the host's wait.
 int Group::run_on_device(const Submitted& call, std::future<void> compared, Stopwatch& watch) {
-  const c10::DeviceGuard current(call.stream->device());
   std::exception_ptr failure;
   int source = -1;
   try {
+    const c10::DeviceGuard current(call.stream->device());
     call.before->synchronize();
     watch.end(Part::Device);
     const Spans memory = device_spans(call.call.uses);
@@ -262,7 +270,8 @@ int Group::run_on_device(const Submitted& call, std::future<void> compared, Stop
 }
 
 // Notes take as long as a small collective of the device's engine, which works meanwhile: a call
-// that differs touches no memory but its own, and its result is not given away.
+// that differs touches no memory but its own, and its result is not given away. Not for more than
+// two ranks: one between two that agree with it would not hear of the third.
 std::future<void> Group::compare_beside(const Submitted& call,
                                         const std::shared_ptr<Engine>& engine) const {
   const auto told = std::make_shared<std::promise<void>>();

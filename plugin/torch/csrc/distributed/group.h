@@ -120,7 +120,8 @@ class Group : public std::enable_shared_from_this<Group> {
   const GroupOptions options_;
   Notices notices_;
   const int process_;
-  std::mutex mutex_;  // for all that follows
+  bool may_compare_beside_ = false;  // of the collectives' lane
+  std::mutex mutex_;                 // for all that follows
   std::shared_ptr<Engine> engine_;
   Engine::Limit limit_;
   std::string failure_;

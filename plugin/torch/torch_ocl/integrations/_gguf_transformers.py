@@ -147,6 +147,10 @@ def _header(file: str) -> tuple[Any, str]:
     family, has_experts = found.architecture, any("_exps." in name for name in found.ggml_types)
     if family not in FAMILIES or has_experts and not family.endswith("moe"):
         return None, f"files of {family}" if found.has_quantized_weights else ""
+    kinds = found.ggml_types
+    gates = [name for name in kinds if "ffn_gate_exps" in name]
+    if any(kinds[name] != kinds.get(name.replace("_gate_", "_up_")) for name in gates):
+        return None, "gates and experts of several types"  # they become one tensor
     return found, ""
 
 
