@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -269,27 +270,50 @@ TEST_F(UnitChoice, TakesFloatsWhereTheUnitDoes) {
   EXPECT_THAT(printed_choice(DType::Float32, 64, 64, 64), HasSubstr("matmul.amd_mfma (by rule)"));
 }
 
+// Kernels in which `wrong` stands for `right`, while it exists.
+class ChangedKernels {
+ public:
+  ChangedKernels(const std::string& right, const std::string& wrong) {
+    for (const Source* source : kernel_sources::all()) {
+      std::string text = source->text;
+      if (const size_t at = text.find(right); at != std::string::npos)
+        text.replace(at, right.size(), wrong);
+      std::filesystem::create_directories((folder_ / source->path).parent_path());
+      std::ofstream(folder_ / source->path) << text;
+    }
+    config::set("OCLTENSOR_KERNEL_DIR", folder_.string());
+    config::set("OCLTENSOR_VERBOSE", "1");
+  }
+  ~ChangedKernels() { std::filesystem::remove_all(folder_); }
+  ChangedKernels(const ChangedKernels&) = delete;
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("ocltensor_changed_" + std::to_string(getpid()));
+};
+
 // As on a device whose unit takes other lanes' rows than its documentation says.
 TEST_F(UnitChoice, LeavesAUnitThatMultipliesOtherwise) {
   open("emulated:gfx1100");
   if (IsSkipped()) return;
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "ocltensor_wrong_unit";
-  for (const Source* source : kernel_sources::all()) {
-    std::string text = source->text;
-    const std::string right = "HOLDER(line, word, lane) ((line) + ";
-    if (const size_t at = text.find(right); at != std::string::npos)
-      text.replace(at, right.size(), "HOLDER(line, word, lane) (((line) ^ 1) + ");
-    std::filesystem::create_directories((folder / source->path).parent_path());
-    std::ofstream(folder / source->path) << text;
-  }
-  config::set("OCLTENSOR_KERNEL_DIR", folder.string());
-  config::set("OCLTENSOR_VERBOSE", "1");
+  const ChangedKernels changed("HOLDER(line, word, lane) ((line) + ",
+                               "HOLDER(line, word, lane) (((line) ^ 1) + ");
   const std::string printed = printed_choice(DType::Float16, 64, 64, 64);
   EXPECT_THAT(printed, HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
   EXPECT_THAT(printed, HasSubstr("matrix 0 is"));
   EXPECT_THAT(printed, Not(HasSubstr("matmul.amd_wmma (by rule)")));
-  std::filesystem::remove_all(folder);
+}
+
+// As with a driver whose compiler lacks the unit's functions.
+TEST_F(UnitChoice, LeavesAUnitThatTheCompilerDoesNotKnow) {
+  open("emulated:gfx1100");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("sum + a.x * b.x + a.y * b.y;",
+                               "function_that_no_compiler_knows(sum);");
+  const std::string printed = printed_choice(DType::Float16, 64, 64, 64);
+  EXPECT_THAT(printed, HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
+  EXPECT_THAT(printed, HasSubstr("function_that_no_compiler_knows"));
+  EXPECT_THAT(printed, Not(HasSubstr("matmul.amd_wmma (by rule)")));
 }
 
 }  // namespace
