@@ -198,8 +198,10 @@ std::string judge(const OpCall& call, const void* what) {
   launch(call.stream(), proven_source(), memory, 55);
   return first(call.stream(), memory) == 55 ? verdict : "it did not store";
 }
-bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant) {
-  static const ProofTest test{proven_source(), judge};
+bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant, bool defers = true) {
+  static const ProofTest deferring{proven_source(), judge};
+  static const ProofTest at_once{proven_source(), judge, nullptr, false};
+  const ProofTest& test = defers ? deferring : at_once;
   const int what = 42;
   return proofs.hold(
       call, variant, test,
@@ -241,6 +243,18 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_EQ(tests_run, 3);
   EXPECT_FALSE(hold(later, any_call(), 1));
   EXPECT_EQ(tests_run, 4);
+}
+
+// Where another kernel's being right says little.
+TEST_F(Proving, IsNotLeftToTheBackgroundWhereTheTestForbidsIt) {
+  auto& proofs = *new Proofs<3>;  // as long as the process
+  verdict = "";
+  const int before = tests_run;
+  EXPECT_TRUE(hold(proofs, any_call(), 0, false));
+  EXPECT_EQ(tests_run, before + 1);
+  verdict = "it is wrong";
+  EXPECT_FALSE(hold(proofs, any_call(), 1, false));
+  EXPECT_EQ(tests_run, before + 2);
 }
 
 const Source& other_source() {

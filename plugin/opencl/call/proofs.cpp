@@ -165,7 +165,8 @@ bool is_proven(const OpCall& call, Proof& proof, ProofFamily& family, const Proo
     decide(proof, family, test, defines, keys, wrong);
     return wrong.empty();
   }
-  if (may_go_on(call, family, keys) && begin(call, proof, family, test, defines, keys, keep(what)))
+  if (test.defers && may_go_on(call, family, keys) &&
+      begin(call, proof, family, test, defines, keys, keep(what)))
     return true;
   if (!family.has_test.exchange(true) && test.likely != nullptr && defers_builds(call.stream()))
     compile_ahead(call, test, what);
