@@ -22,6 +22,8 @@
 namespace ocltensor::opencl {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -207,13 +209,13 @@ bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant, bool defers = t
       call, variant, test,
       [&] {
         Defines d;
-        return d.set(define::WIDTH, static_cast<int64_t>(variant));
+        return d.set(define::WIDTH, static_cast<int64_t>(defers ? variant : variant + 3));
       },
       &what);
 }
 
 // The first kernel of a source is tested before it is used, the next ones while the host goes on;
-// one that is found wrong so is not used any more, and tested before its use in later processes.
+// one that is found wrong so is not used any more, nor in later processes.
 TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   auto& proofs = *new Proofs<3>;  // as long as the process
   verdict = "";
@@ -237,12 +239,20 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_EQ(tests_run, 3);
 
   auto& later = *new Proofs<3>;  // of a later process
-  verdict = "it is wrong";
+  verdict = "";
   EXPECT_TRUE(hold(later, any_call(), 0));
   EXPECT_TRUE(hold(later, any_call(), 2));
-  EXPECT_EQ(tests_run, 3);
+  testing::internal::CaptureStderr();
   EXPECT_FALSE(hold(later, any_call(), 1));
-  EXPECT_EQ(tests_run, 4);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("failed in an earlier process: it is wrong"),
+                    ContainsRegex("Delete .*\\.bin to test it again")));
+  EXPECT_EQ(tests_run, 3);
+}
+
+const Source& failing_source() {
+  static const Source source = fresh_source(kStores);
+  return source;
 }
 
 // Where another kernel's being right says little.
@@ -254,6 +264,36 @@ TEST_F(Proving, IsNotLeftToTheBackgroundWhereTheTestForbidsIt) {
   EXPECT_EQ(tests_run, before + 1);
   verdict = "it is wrong";
   EXPECT_FALSE(hold(proofs, any_call(), 1, false));
+  EXPECT_EQ(tests_run, before + 2);
+  verdict = "";
+  auto& later = *new Proofs<3>;
+  EXPECT_FALSE(hold(later, any_call(), 1, false)) << "its verdict is kept";
+  EXPECT_EQ(tests_run, before + 2);
+}
+
+tb_status error_to_meet = TB_OK;
+std::string meet_error(const OpCall& call, const void*) {
+  ++tests_run;
+  if (error_to_meet != TB_OK) fail(error_to_meet, "met by the test");
+  const Scratch memory = call.scratch(64);
+  launch(call.stream(), failing_source(), memory, 55);
+  return first(call.stream(), memory) == 55 ? "" : "it did not store";
+}
+
+// What may be another's fault is forgiven once.
+TEST_F(Proving, ErrorsAreTakenForTheKernelsTheSecondTime) {
+  static const ProofTest test{failing_source(), meet_error, nullptr, false};
+  const int before = tests_run, what = 42;
+  const auto hold_anew = [&](tb_status error) {  // as a process of its own
+    error_to_meet = error;
+    return (*new Proofs<1>)
+        .hold(
+            any_call(), 0, test, [] { return Defines(); }, &what);
+  };
+  EXPECT_FALSE(hold_anew(TB_E_INTERNAL));
+  EXPECT_THROW((void)hold_anew(TB_E_DEVICE_LOST), Error);
+  EXPECT_EQ(tests_run, before + 2);
+  EXPECT_FALSE(hold_anew(TB_OK));
   EXPECT_EQ(tests_run, before + 2);
 }
 

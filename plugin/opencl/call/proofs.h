@@ -52,7 +52,7 @@ struct ProofTest {
 using KeepWhat = std::shared_ptr<const void> (*)(const void* what);
 
 // Whether the kernel of `test.source` and `defines` may be used. The first call runs the test,
-// unless the cache on disk says that it has passed with this driver; or it lets the host go on, and
+// unless the cache on disk has its verdict with this driver; or it lets the host go on, and
 // launches wait for the test (runtime/queue/proving.h), if another kernel of the source is right on
 // this driver, or all are known to be: then a failure, which the host meets as an error, is
 // improbable; a test may forbid it. A wrong kernel, or one that does not compile, is logged as a
