@@ -51,6 +51,14 @@ TEST(MatrixUnits, AreKnownByTheDevicesName) {
   EXPECT_STREQ(name(seen(processor)), "none");
 }
 
+// MI200 takes subnormal float16 for 0.
+TEST(MatrixUnits, HaveTheirTypes) {
+  EXPECT_FALSE(has(seen(of_amd("gfx90a", {64})).kinds, Kind::Half));
+  EXPECT_TRUE(has(seen(of_amd("gfx90a", {64})).kinds, Kind::BFloat));
+  EXPECT_TRUE(has(seen(of_amd("gfx942", {64})).kinds, Kind::Half));
+  EXPECT_TRUE(has(seen(of_amd("gfx1153", {32})).kinds, Kind::Half));
+}
+
 TEST(MatrixUnits, OfIntelAreKnownByNameOrExtension) {
   EXPECT_STREQ(name(seen(of_intel("Intel(R) Arc(TM) A770 Graphics", {8, 16, 32}))), "xmx8");
   EXPECT_STREQ(name(seen(of_intel("Intel(R) Data Center GPU Max 1550", {16, 32}))), "xmx16");

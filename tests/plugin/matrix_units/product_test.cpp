@@ -306,6 +306,26 @@ TEST_F(UnitChoice, LeavesAUnitThatMultipliesOtherwise) {
   EXPECT_THAT(printed, Not(HasSubstr("matmul.amd_wmma (by rule)")));
 }
 
+// As with a unit that takes float16's subnormals for 0.
+TEST_F(UnitChoice, LeavesAUnitThatFlushesSubnormals) {
+  open("emulated:gfx1100");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("sum + a.x * b.x + a.y * b.y;",
+                               "sum + (fabs(a.x) < 0x1p-14f ? 0 : a.x) * b.x + a.y * b.y;");
+  EXPECT_THAT(printed_choice(DType::Float16, 64, 64, 64),
+              HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
+}
+
+// As with one that multiplies floats as TF32.
+TEST_F(UnitChoice, LeavesAUnitThatCutsFloats) {
+  open("emulated:gfx942");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("fma(as_float(left), as_float(right), sum)",
+                               "fma(as_float(left & 0xffffe000u), as_float(right), sum)");
+  EXPECT_THAT(printed_choice(DType::Float32, 64, 64, 64),
+              HasSubstr("not matmul.amd_mfma: the kernels failed their tests"));
+}
+
 // As with a driver whose compiler lacks the unit's functions.
 TEST_F(UnitChoice, LeavesAUnitThatTheCompilerDoesNotKnow) {
   open("emulated:gfx1100");
