@@ -43,10 +43,10 @@ TEST(BuildMarks, AreGoneWhenTheCompilerReturns) {
     {
       const Mark mark(key, place);
       EXPECT_EQ(past_of(key), Past::Nothing);  // it is being compiled
-      EXPECT_EQ(access(path_of(key).c_str(), F_OK), 0);
+      EXPECT_EQ(access(build_marks::path_of(key).c_str(), F_OK), 0);
     }
     EXPECT_EQ(past_of(key), Past::Nothing);
-    EXPECT_NE(access(path_of(key).c_str(), F_OK), 0);
+    EXPECT_NE(access(build_marks::path_of(key).c_str(), F_OK), 0);
   }
 }
 

@@ -22,6 +22,8 @@
 namespace ocltensor::opencl {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -198,20 +200,22 @@ std::string judge(const OpCall& call, const void* what) {
   launch(call.stream(), proven_source(), memory, 55);
   return first(call.stream(), memory) == 55 ? verdict : "it did not store";
 }
-bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant) {
-  static const ProofTest test{proven_source(), judge};
+bool hold(Proofs<3>& proofs, const OpCall& call, size_t variant, bool defers = true) {
+  static const ProofTest deferring{proven_source(), judge};
+  static const ProofTest at_once{proven_source(), judge, nullptr, false};
+  const ProofTest& test = defers ? deferring : at_once;
   const int what = 42;
   return proofs.hold(
       call, variant, test,
       [&] {
         Defines d;
-        return d.set(define::WIDTH, static_cast<int64_t>(variant));
+        return d.set(define::WIDTH, static_cast<int64_t>(defers ? variant : variant + 3));
       },
       &what);
 }
 
 // The first kernel of a source is tested before it is used, the next ones while the host goes on;
-// one that is found wrong so is not used any more, and tested before its use in later processes.
+// one that is found wrong so is not used any more, nor in later processes.
 TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   auto& proofs = *new Proofs<3>;  // as long as the process
   verdict = "";
@@ -235,12 +239,62 @@ TEST_F(Proving, IsLeftToTheBackgroundOnceAKernelOfTheSourceIsRight) {
   EXPECT_EQ(tests_run, 3);
 
   auto& later = *new Proofs<3>;  // of a later process
-  verdict = "it is wrong";
+  verdict = "";
   EXPECT_TRUE(hold(later, any_call(), 0));
   EXPECT_TRUE(hold(later, any_call(), 2));
-  EXPECT_EQ(tests_run, 3);
+  testing::internal::CaptureStderr();
   EXPECT_FALSE(hold(later, any_call(), 1));
-  EXPECT_EQ(tests_run, 4);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("failed in an earlier process: it is wrong"),
+                    ContainsRegex("Delete .*\\.bin to test it again")));
+  EXPECT_EQ(tests_run, 3);
+}
+
+const Source& failing_source() {
+  static const Source source = fresh_source(kStores);
+  return source;
+}
+
+// Where another kernel's being right says little.
+TEST_F(Proving, IsNotLeftToTheBackgroundWhereTheTestForbidsIt) {
+  auto& proofs = *new Proofs<3>;  // as long as the process
+  verdict = "";
+  const int before = tests_run;
+  EXPECT_TRUE(hold(proofs, any_call(), 0, false));
+  EXPECT_EQ(tests_run, before + 1);
+  verdict = "it is wrong";
+  EXPECT_FALSE(hold(proofs, any_call(), 1, false));
+  EXPECT_EQ(tests_run, before + 2);
+  verdict = "";
+  auto& later = *new Proofs<3>;
+  EXPECT_FALSE(hold(later, any_call(), 1, false)) << "its verdict is kept";
+  EXPECT_EQ(tests_run, before + 2);
+}
+
+tb_status error_to_meet = TB_OK;
+std::string meet_error(const OpCall& call, const void*) {
+  ++tests_run;
+  if (error_to_meet != TB_OK) fail(error_to_meet, "met by the test");
+  const Scratch memory = call.scratch(64);
+  launch(call.stream(), failing_source(), memory, 55);
+  return first(call.stream(), memory) == 55 ? "" : "it did not store";
+}
+
+// What may be another's fault is forgiven once.
+TEST_F(Proving, ErrorsAreTakenForTheKernelsTheSecondTime) {
+  static const ProofTest test{failing_source(), meet_error, nullptr, false};
+  const int before = tests_run, what = 42;
+  const auto hold_anew = [&](tb_status error) {  // as a process of its own
+    error_to_meet = error;
+    return (*new Proofs<1>)
+        .hold(
+            any_call(), 0, test, [] { return Defines(); }, &what);
+  };
+  EXPECT_FALSE(hold_anew(TB_E_INTERNAL));
+  EXPECT_THROW((void)hold_anew(TB_E_DEVICE_LOST), Error);
+  EXPECT_EQ(tests_run, before + 2);
+  EXPECT_FALSE(hold_anew(TB_OK));
+  EXPECT_EQ(tests_run, before + 2);
 }
 
 const Source& other_source() {

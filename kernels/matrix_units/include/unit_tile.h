@@ -50,7 +50,7 @@ INLINE uint4 load_part(ElementPointer from, int elements) {
 }
 // 16 bytes of a run from `element` on, zeros where there are none.
 INLINE uint4 load_chunk(const Lines l, int run, int element) {
-  __global const char *from = l.from + run * l.step + element * ELEMENT_BYTES;
+  __global const char *from = l.from + run * l.step + (long)element * ELEMENT_BYTES;
   const int elements = run < l.runs ? l.elements - element : 0;
   uint4 v = (uint4)(0);
   if (elements >= CHUNK_ELEMENTS) v = *(__global const uint4 *)from;
@@ -58,7 +58,7 @@ INLINE uint4 load_chunk(const Lines l, int run, int element) {
   return v;
 }
 INLINE uint4 load_whole_chunk(const Lines l, int run, int element) {
-  return *(__global const uint4 *)(l.from + run * l.step + element * ELEMENT_BYTES);
+  return *(__global const uint4 *)(l.from + run * l.step + (long)element * ELEMENT_BYTES);
 }
 
 // A buffer's lines are read in units, of which items have equal shares: a chunk along k, or across k as many

@@ -1,4 +1,4 @@
-// Runs the proofs of kernels, and remembers on disk which passed.
+// Runs the proofs of kernels, and remembers their verdicts on disk.
 #include "proofs.h"
 
 #include <algorithm>
@@ -52,19 +52,23 @@ class TestStream {
   Stream* stream_ = nullptr;
 };
 
-// What the cache on disk knows: that a kernel is right, that one of its source is, and that it was
-// found wrong while launches waited for it.
+// What the cache on disk knows: that a kernel is right, that one of its source is, what was wrong
+// with it, and that a test of it met an error that may pass.
 struct Keys {
-  disk_cache::Key right, right_source, wrong;
+  disk_cache::Key right, right_source, wrong, suspect;
 };
 Keys keys_of(const Capabilities& caps, const ProofTest& test, const Defines& defines) {
   const std::string driver = caps.identity() + "\n", source = expand(test.source);
   const std::string kernel = driver + defines.source() + source;
   return {disk_cache::key_of("proven\n" + kernel),
           disk_cache::key_of("proven source\n" + driver + source),
-          disk_cache::key_of("found wrong\n" + kernel)};
+          // A test may be mended, too.
+          disk_cache::key_of("wrong\n" OCLTENSOR_VERSION "\n" + kernel),
+          disk_cache::key_of("suspect\n" OCLTENSOR_VERSION "\n" + kernel)};
 }
-void note(const disk_cache::Key& key) { disk_cache::store(key, {'o', 'k'}); }
+void note(const disk_cache::Key& key, const std::string& text = "ok") {
+  disk_cache::store(key, {text.begin(), text.end()});
+}
 
 void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) {
   test.likely(call, what, [&](const Source& source, const Defines& defines) {
@@ -74,25 +78,42 @@ void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) 
   });
 }
 
+struct Verdict {
+  std::string wrong;    // empty: the kernel is right
+  bool is_kept = true;  // in later processes
+};
+
+// An error of the driver, or a lost device, may be another kernel's or process's fault: the second
+// time it is taken for this one's.
+void suspect(const Keys& keys, const std::string& error) {
+  note(disk_cache::contains(keys.suspect) ? keys.wrong : keys.suspect, error);
+}
+
 // Whatever the test's stream meets is the kernel's fault, but for lack of memory and a lost device.
-std::string run_test(const OpCall& call, const ProofTest& test, const void* what) {
+Verdict run_test(const OpCall& call, const ProofTest& test, const Keys& keys, const void* what) {
   const proving::Testing testing;
   const TestStream stream(call.device());
   try {
-    return test.wrong(OpCall(call.op(), *stream, call.policy()), what);
+    return {test.wrong(OpCall(call.op(), *stream, call.policy()), what)};
   } catch (const Error& error) {
+    if (error.status() == TB_E_DEVICE_LOST) suspect(keys, error.what());
     if (error.status() == TB_E_OUT_OF_MEMORY || error.status() == TB_E_DEVICE_LOST) throw;
-    return error.what();
+    return {error.what(), error.native() == CL_BUILD_PROGRAM_FAILURE};
   }
 }
 
 void decide(Proof& proof, ProofFamily& family, const ProofTest& test, const Defines& defines,
-            const Keys& keys, const std::string& wrong) {
+            const Keys& keys, const Verdict& verdict) {
+  const std::string& wrong = verdict.wrong;
   if (wrong.empty()) {
     note(keys.right);
     note(keys.right_source);
     family.has_right = true;
   } else {
+    if (verdict.is_kept)
+      note(keys.wrong, wrong);
+    else
+      suspect(keys, wrong);
     logging::warning("tune", "the kernel {} is not used, because its test failed: {}\n{}",
                      test.source.path, wrong, defines.source());
   }
@@ -106,14 +127,14 @@ bool is_known(const Capabilities& caps) {
   });
 }
 
-// A kernel that was found wrong while launches waited for it is tested before its next use; without
-// a cache that remembers it all are.
+// A kernel whose test met an error is tested before its next use; without a cache that remembers it
+// all are.
 bool may_go_on(const OpCall& call, ProofFamily& family, const Keys& keys) {
   if (proving::is_testing() || !defers_builds(call.stream())) return false;
   if (disk_cache::usable_folder().empty()) return false;
   if (!family.has_right && (is_known(call.caps()) || disk_cache::contains(keys.right_source)))
     family.has_right = true;
-  return family.has_right && !disk_cache::contains(keys.wrong);
+  return family.has_right && !disk_cache::contains(keys.suspect);
 }
 
 // Has launches wait for the test: false if no thread can run it. The call's arguments are gone when
@@ -127,19 +148,18 @@ bool begin(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTes
     proving::begin(call.device().programs().find(test.source, defines),
                    [&op = call.op(), &device = call.device(), &policy = call.policy(), &proof,
                     &family, &test, defines, keys, what = std::move(what)]() -> std::string {
-                     std::string wrong;
+                     Verdict verdict;
                      { const std::lock_guard begun(beginning); }
                      try {
-                       wrong =
-                           run_test(OpCall(op, device.default_stream(), policy), test, what.get());
+                       verdict = run_test(OpCall(op, device.default_stream(), policy), test, keys,
+                                          what.get());
                      } catch (const std::exception& error) {  // no verdict
                        proof.state = Proof::Unknown;
                        return error.what();
                      }
                      if (is_process_ending()) return "the process is ending";
-                     if (!wrong.empty()) note(keys.wrong);
-                     decide(proof, family, test, defines, keys, wrong);
-                     return wrong;
+                     decide(proof, family, test, defines, keys, verdict);
+                     return verdict.wrong;
                    });
   } catch (const std::system_error&) {
     return false;
@@ -158,20 +178,30 @@ bool is_proven(const OpCall& call, Proof& proof, ProofFamily& family, const Proo
     proof.state = Proof::Right;
     return true;
   }
+  if (const auto kept = disk_cache::load(keys.wrong)) {
+    logging::warning("tune",
+                     "the kernel {} is not used, because its test failed in an earlier process: "
+                     "{}\nDelete {} to test it again",
+                     test.source.path, std::string(kept->begin(), kept->end()),
+                     disk_cache::path_of(keys.wrong));
+    proof.state = Proof::Wrong;
+    return false;
+  }
   if (call.stream().is_recording()) return false;  // nothing runs now: another kernel does it
   if (call.stream().rehearsal().is_on() || DryRun::is_on()) {
     // What is missing is noted, and the test's first read then throws: there is no verdict.
-    const std::string wrong = test.wrong(OpCall(call.op(), call.stream(), call.policy()), what);
-    decide(proof, family, test, defines, keys, wrong);
-    return wrong.empty();
+    const Verdict verdict{test.wrong(OpCall(call.op(), call.stream(), call.policy()), what)};
+    decide(proof, family, test, defines, keys, verdict);
+    return verdict.wrong.empty();
   }
-  if (may_go_on(call, family, keys) && begin(call, proof, family, test, defines, keys, keep(what)))
+  if (test.defers && may_go_on(call, family, keys) &&
+      begin(call, proof, family, test, defines, keys, keep(what)))
     return true;
   if (!family.has_test.exchange(true) && test.likely != nullptr && defers_builds(call.stream()))
     compile_ahead(call, test, what);
-  const std::string wrong = run_test(call, test, what);
-  decide(proof, family, test, defines, keys, wrong);
-  return wrong.empty();
+  const Verdict verdict = run_test(call, test, keys, what);
+  decide(proof, family, test, defines, keys, verdict);
+  return verdict.wrong.empty();
 }
 
 }  // namespace ocltensor::opencl

@@ -42,17 +42,21 @@ struct ProofTest {
   // their first use: builder processes compile them while the host waits for the first test.
   // Optional.
   void (*likely)(const OpCall& call, const void* what, const ReportProgram& report) = nullptr;
+  // Whether launches may wait for the test once another kernel of the source is right. Not where
+  // that says little: instructions differ between the specialisations, or no such device has been
+  // tried.
+  bool defers = true;
 };
 
 // A copy of `what` that the test may be given later.
 using KeepWhat = std::shared_ptr<const void> (*)(const void* what);
 
 // Whether the kernel of `test.source` and `defines` may be used. The first call runs the test,
-// unless the cache on disk says that it has passed with this driver; or it lets the host go on, and
+// unless the cache on disk has its verdict with this driver; or it lets the host go on, and
 // launches wait for the test (runtime/queue/proving.h), if another kernel of the source is right on
 // this driver, or all are known to be: then a failure, which the host meets as an error, is
-// improbable. A wrong kernel, or one that does not compile, is logged as a warning and not used any
-// more.
+// improbable; a test may forbid it. A wrong kernel, or one that does not compile, is logged as a
+// warning and not used any more.
 bool is_proven(const OpCall& call, Proof& proof, ProofFamily& family, const ProofTest& test,
                const Defines& defines, const void* what, KeepWhat keep);
 

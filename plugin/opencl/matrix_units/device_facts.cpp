@@ -1,4 +1,4 @@
-// Finds out which matrix unit a device has, and whether its driver lets kernels use it.
+// Finds out which matrix unit a device has, and whether its sub-groups fit it.
 #include "device_facts.h"
 
 #include <algorithm>
@@ -69,8 +69,7 @@ const DeviceFacts& facts(const Capabilities& caps) {
   return found == nullptr ? kNone : *found;
 }
 
-DeviceFacts detect(const cl::Device& device, const std::string& extensions,
-                   const Capabilities& caps, Probe probe) {
+DeviceFacts detect(const std::string& extensions, const Capabilities& caps) {
   DeviceFacts facts;
   facts.architecture = is_by(caps, "Advanced Micro Devices") ? of_amd(caps)
                        : is_by(caps, "Intel")                ? of_intel(extensions, caps)
@@ -88,21 +87,17 @@ DeviceFacts detect(const cl::Device& device, const std::string& extensions,
     facts.refusal = "the driver has no sub-groups, in which Intel's matrix units work";
     return facts;
   }
-  facts.kinds = probe(device, caps, a);
-  if (facts.kinds == 0)
-    facts.refusal = kept(fmt::format(
-        "the compiler of the driver {} knows none of the built-in functions for the unit of {}",
-        caps.driver_version, a.name));
+  facts.kinds = a.kinds;
   return facts;
 }
 
-void ask(const cl::Device& device, const std::string& extensions, Capabilities& caps) {
+void ask(const cl::Device&, const std::string& extensions, Capabilities& caps) {
   if (caps.facts.find<DeviceFacts>() != nullptr) return;
   DeviceFacts facts;
   if (const Architecture* a = emulated(); a != nullptr)
     facts = {a, a->kinds, true};
   else
-    facts = detect(device, extensions, caps, probe);
+    facts = detect(extensions, caps);
   if (facts.refusal != nullptr)
     logging::info("tune", "{}: its matrix unit is not used: {}", caps.name, facts.refusal);
   caps.facts.set(facts);

@@ -19,14 +19,9 @@ struct DeviceFacts {
 // Nothing for devices that nobody has asked.
 const DeviceFacts& facts(const Capabilities& caps);
 
-// The kinds whose built-ins the driver's compiler knows (probe.cpp).
-using Probe = Kinds (*)(const cl::Device& device, const Capabilities& caps,
-                        const Architecture& architecture);
-Kinds probe(const cl::Device& device, const Capabilities& caps, const Architecture& architecture);
-
-// What can be told of a device, without its setting; public for tests.
-DeviceFacts detect(const cl::Device& device, const std::string& extensions,
-                   const Capabilities& caps, Probe probe);
+// What can be told of a device, without its setting; public for tests. Nothing is compiled: a
+// driver whose compiler lacks the unit's functions is refused by the kernels' proofs.
+DeviceFacts detect(const std::string& extensions, const Capabilities& caps);
 
 // Provider::ask of all of them: the first one's question is the others', too.
 void ask(const cl::Device& device, const std::string& extensions, Capabilities& caps);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -160,22 +161,24 @@ std::string name_of(const testing::TestParamInfo<const char*>& info) {
   return std::string(info.param).substr(std::string_view("emulated:").size());
 }
 
-// The check that runs before the first use on a driver passes: for every kind and form, with one of
-// the layouts, ends and types of each.
+// The check that runs before the first use on a driver passes: for every kind and form, with some
+// of the layouts, ends and types of each; all of them over kinds and forms.
 TEST_P(UnitProducts, EveryFormPassesItsProof) {
   open(GetParam());
   if (IsSkipped()) return;
-  size_t count = 0;
+  std::minstd_rand random(7);
+  const auto any_of = [&random](size_t n) { return random() / 7 % n; };
   for (size_t kind = 0; kind < kKinds; ++kind)
-    for (size_t form = 0; form < forms(architecture()).size(); ++form, ++count) {
+    for (size_t form = 0; form < forms(architecture()).size(); ++form) {
       if (!has(architecture().kinds, static_cast<Kind>(kind))) continue;
-      const size_t layout = (kind + form + count) % 4;
-      Product v{static_cast<Kind>(kind), form, layout / 2 == 1, layout % 2 == 1, count % 3 == 1};
-      v.pieces = count % 3 == 2 ? 2 : 1;
+      const size_t layout = any_of(4), end = any_of(3);
+      Product v{static_cast<Kind>(kind), form, layout / 2 == 1, layout % 2 == 1, end == 1};
+      v.pieces = end == 2 ? 2 : 1;
       const bool is_short = v.kind == Kind::Half || v.kind == Kind::BFloat;
-      v.float_result = is_short && count % 2 == 1, v.float_self = v.float_result && v.self;
+      v.float_result = is_short && any_of(2) == 1, v.float_self = v.float_result && v.self;
       if (v.kind == Kind::Int8) v.self = false;
-      EXPECT_EQ(wrong_product(call(), &v), "") << kind << ", form " << form << ", " << layout;
+      EXPECT_EQ(wrong_product(call(), &v), "")
+          << kind << ", form " << form << ", " << layout << ", end " << end;
     }
 }
 
@@ -188,7 +191,7 @@ TEST_P(UnitProducts, AreRightForAnyShapeAndLayout) {
   for (size_t kind = 0; kind < kKinds; ++kind) {
     if (!has(architecture().kinds, static_cast<Kind>(kind))) continue;
     for (const Case& c : kCases) {
-      const size_t form = turn++ % forms(architecture()).size();
+      const size_t form = (turn++ + kind) % forms(architecture()).size();
       SCOPED_TRACE(fmt::format("kind {}, form {}, {} x {} x {}", kind, form, c.m, c.n, c.k));
       expect_right(c, {static_cast<Kind>(kind), form, true, true, false});
       if (HasFatalFailure()) return;
@@ -269,27 +272,70 @@ TEST_F(UnitChoice, TakesFloatsWhereTheUnitDoes) {
   EXPECT_THAT(printed_choice(DType::Float32, 64, 64, 64), HasSubstr("matmul.amd_mfma (by rule)"));
 }
 
+// Kernels in which `wrong` stands for `right`, while it exists.
+class ChangedKernels {
+ public:
+  ChangedKernels(const std::string& right, const std::string& wrong) {
+    for (const Source* source : kernel_sources::all()) {
+      std::string text = source->text;
+      if (const size_t at = text.find(right); at != std::string::npos)
+        text.replace(at, right.size(), wrong);
+      std::filesystem::create_directories((folder_ / source->path).parent_path());
+      std::ofstream(folder_ / source->path) << text;
+    }
+    config::set("OCLTENSOR_KERNEL_DIR", folder_.string());
+    config::set("OCLTENSOR_VERBOSE", "1");
+  }
+  ~ChangedKernels() { std::filesystem::remove_all(folder_); }
+  ChangedKernels(const ChangedKernels&) = delete;
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("ocltensor_changed_" + std::to_string(getpid()));
+};
+
 // As on a device whose unit takes other lanes' rows than its documentation says.
 TEST_F(UnitChoice, LeavesAUnitThatMultipliesOtherwise) {
   open("emulated:gfx1100");
   if (IsSkipped()) return;
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "ocltensor_wrong_unit";
-  for (const Source* source : kernel_sources::all()) {
-    std::string text = source->text;
-    const std::string right = "HOLDER(line, word, lane) ((line) + ";
-    if (const size_t at = text.find(right); at != std::string::npos)
-      text.replace(at, right.size(), "HOLDER(line, word, lane) (((line) ^ 1) + ");
-    std::filesystem::create_directories((folder / source->path).parent_path());
-    std::ofstream(folder / source->path) << text;
-  }
-  config::set("OCLTENSOR_KERNEL_DIR", folder.string());
-  config::set("OCLTENSOR_VERBOSE", "1");
+  const ChangedKernels changed("HOLDER(line, word, lane) ((line) + ",
+                               "HOLDER(line, word, lane) (((line) ^ 1) + ");
   const std::string printed = printed_choice(DType::Float16, 64, 64, 64);
   EXPECT_THAT(printed, HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
   EXPECT_THAT(printed, HasSubstr("matrix 0 is"));
   EXPECT_THAT(printed, Not(HasSubstr("matmul.amd_wmma (by rule)")));
-  std::filesystem::remove_all(folder);
+}
+
+// As with a unit that takes float16's subnormals for 0.
+TEST_F(UnitChoice, LeavesAUnitThatFlushesSubnormals) {
+  open("emulated:gfx1100");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("sum + a.x * b.x + a.y * b.y;",
+                               "sum + (fabs(a.x) < 0x1p-14f ? 0 : a.x) * b.x + a.y * b.y;");
+  EXPECT_THAT(printed_choice(DType::Float16, 64, 64, 64),
+              HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
+}
+
+// As with one that multiplies floats as TF32.
+TEST_F(UnitChoice, LeavesAUnitThatCutsFloats) {
+  open("emulated:gfx942");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("fma(as_float(left), as_float(right), sum)",
+                               "fma(as_float(left & 0xffffe000u), as_float(right), sum)");
+  EXPECT_THAT(printed_choice(DType::Float32, 64, 64, 64),
+              HasSubstr("not matmul.amd_mfma: the kernels failed their tests"));
+}
+
+// As with a driver whose compiler lacks the unit's functions.
+TEST_F(UnitChoice, LeavesAUnitThatTheCompilerDoesNotKnow) {
+  open("emulated:gfx1100");
+  if (IsSkipped()) return;
+  const ChangedKernels changed("sum + a.x * b.x + a.y * b.y;",
+                               "function_that_no_compiler_knows(sum);");
+  const std::string printed = printed_choice(DType::Float16, 64, 64, 64);
+  EXPECT_THAT(printed, HasSubstr("not matmul.amd_wmma: the kernels failed their tests"));
+  EXPECT_THAT(printed, HasSubstr("function_that_no_compiler_knows"));
+  EXPECT_THAT(printed, Not(HasSubstr("matmul.amd_wmma (by rule)")));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ void report_likely(const OpCall& call, const void* what, const ReportProgram& re
 bool is_proven(const OpCall& call, const Product& v) {
   static auto& proofs = *new Proofs<kProducts>;  // leaked: streams may end after static objects
   static constexpr ProofTest kTest{kernel_sources::matrix_units_matmul_product, wrong_product,
-                                   report_likely};
+                                   report_likely, false};
   return proofs.hold(
       call, v.index(), kTest, [&] { return v.defines(call.caps()); }, &v);
 }

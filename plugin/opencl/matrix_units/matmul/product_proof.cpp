@@ -37,10 +37,16 @@ std::string wrong_product(const OpCall& call, const void* what) {
   const DType type = type_of(v.kind);
   const DType result = is_int8 ? DType::Int32 : v.float_result ? DType::Float32 : type;
   const DType of_self = v.float_self ? DType::Float32 : type;
-  const int most = is_int8 ? 127 : 1;
+  // Sums are exact: of floats of more bits than TF32 has, and of float16's subnormals, which some
+  // units take for 0.
+  const int most_of_a = is_int8 ? 127 : v.kind == Kind::Float ? 32767 : 1;
+  const float scale = v.kind == Kind::Half ? 0x1p-20f : 1;
   ProofNumbers numbers(call);
-  const Factor a(numbers, v.a_along_k, kM, kLineM, most), b(numbers, v.b_along_k, kN, kLineN, most);
-  const std::vector<float> s = numbers.draw(kM * kN, 1);
+  Factor a(numbers, v.a_along_k, kM, kLineM, most_of_a);
+  const Factor b(numbers, v.b_along_k, kN, kLineN, is_int8 ? 127 : 1);
+  for (float& x : a.numbers) x = is_int8 && x == -127 ? -128 : x * scale;
+  std::vector<float> s = numbers.draw(kM * kN, 1);
+  for (float& x : s) x *= scale;
   matmul::Problem p{{type, type, result, of_self}, kBatch, kM, kN, kK, {}, {}, {}};
   p.a = {numbers.upload(a.numbers, type), a.batch, a.line, a.step};
   p.b = {numbers.upload(b.numbers, type), b.batch, b.step, b.line};

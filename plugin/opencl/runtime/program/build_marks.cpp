@@ -112,7 +112,7 @@ std::string path_of(const disk_cache::Key& key) {
 }
 
 Past past_of(const disk_cache::Key& key) {
-  const Contents c = read(path_of(key));
+  const Contents c = read(build_marks::path_of(key));
   if (c.state == 'c') return Past::Crashed;
   if (c.state == 0 || c.is_live()) return Past::Nothing;
   return c.builders >= kMostBuilders ? Past::Crashed : Past::Died;
@@ -131,7 +131,7 @@ void note_compiler(const std::string& identity) {
 }
 
 Mark::Mark(const disk_cache::Key& key, Place place) : is_builder_(place == Place::Builder) {
-  const std::string path = path_of(key);
+  const std::string path = build_marks::path_of(key);
   if (path.empty()) return;
   const Contents before = read(path);
   if (before.is_live()) return;  // compiled twice: the mark is the other's

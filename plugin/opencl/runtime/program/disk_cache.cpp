@@ -74,11 +74,11 @@ const State& folder() {
   return s;
 }
 
+}  // namespace
+
 std::string path_of(const Key& key) {
   return fmt::format("{}/{:016x}{:016x}.bin", folder().folder, key.high, key.low);
 }
-
-}  // namespace
 
 Key key_of(const std::string& content) {
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());

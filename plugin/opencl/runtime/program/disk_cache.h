@@ -44,6 +44,9 @@ class Claim {
   bool waited_ = false;
 };
 
+// The file to delete so that an entry is made again.
+std::string path_of(const Key& key);
+
 // The folder; empty if there is none or it must not be used, which has been logged.
 std::string usable_folder();
 
