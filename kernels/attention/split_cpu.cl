@@ -84,7 +84,7 @@ INLINE float soften(SCRATCH float *s, float *top, float *total) {
   return factor;
 }
 
-// results[r] += the weights' products with the values of keys i to i + 3, of n: of those behind the end none, as
+// results[r] += the weights' products with the values of keys i to i + 3, of n: of none behind the end, as
 // their weights, 0, would make NaN of infinity.
 INLINE void add_four(SCRATCH float16 *results, SCRATCH const float *weights,
                      __global const STYPE(TYPE) *value, long row, int i, int n) {

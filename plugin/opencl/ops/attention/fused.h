@@ -37,9 +37,9 @@ FlashParams flash_params(const FusedProblem& p);
 
 using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 
-extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
-extern const FusedAlgorithm kTilesForward;                    // tiles.cpp: GPUs
-extern const FusedAlgorithm kSplitForward;                    // split.cpp: few queries
+extern const FusedAlgorithm kFlashForward, kFlashBackward;  // flash.cpp: CPU drivers
+extern const FusedAlgorithm kTilesForward;                  // tiles.cpp: GPUs
+extern const FusedAlgorithm kSplitForward;                  // split.cpp: few queries
 // Why matrix units leave a problem to it, or nullptr.
 const char* pass_over_few_queries(const OpCall& call, const FusedProblem& p);
 extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device

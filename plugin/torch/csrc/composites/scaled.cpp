@@ -130,9 +130,10 @@ Tensor mx_scales(const Tensor& given, int64_t rows, int64_t blocks, bool swizzle
                     "scaled_mm: scale_", name, " of blocks of 32 must have ", wanted,
                     " elements of Float8_e8m0fnu, got ", given.numel(), " of ",
                     given.scalar_type());
-  TORCH_CHECK_VALUE(swizzled || given.dim() != 2 || given.sizes() == at::IntArrayRef({rows, blocks}),
-                    "scaled_mm: scale_", name, " of blocks of 32 must be [", rows, ", ", blocks,
-                    "], got ", given.sizes());
+  TORCH_CHECK_VALUE(
+      swizzled || given.dim() != 2 || given.sizes() == at::IntArrayRef({rows, blocks}),
+      "scaled_mm: scale_", name, " of blocks of 32 must be [", rows, ", ", blocks, "], got ",
+      given.sizes());
   const Tensor scale = given.to(at::kFloat);
   if (!swizzled) return scale.reshape({rows, blocks});
   const Tensor tiles = scale.reshape({tall, wide, 32, 4, 4}).permute({0, 3, 2, 1, 4});
