@@ -44,7 +44,7 @@ tb_address Memory::adopt(const SharedSegment& made, uint64_t stream) {
       const std::lock_guard lock(segments_mutex_);
       segments_.erase(made.buffer);
     }
-    cl().clReleaseMemObject(made.buffer);
+    const cl::Buffer released(made.buffer);
     shared_->release(made);
     throw;
   }

@@ -198,7 +198,7 @@ class CudaMemory final : public SharedMemory {
       cuda::check(driver.set_access(made.address, bytes, &access, 1), "cuMemSetAccess");
       return made;
     } catch (...) {
-      if (made.buffer != nullptr) cl().clReleaseMemObject(made.buffer);
+      const cl::Buffer released(made.buffer);
       if (!is_mapped && made.address != 0)
         (void)driver.unreserve(std::exchange(made.address, 0), bytes);
       release(made);

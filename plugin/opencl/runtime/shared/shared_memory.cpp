@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "ocltensor/error.h"
 #include "runtime/driver/capabilities.h"
+#include "runtime/driver/clhpp.h"
 #include "runtime/shared/cuda_memory.h"
 
 namespace ocltensor::opencl {
@@ -36,7 +37,7 @@ std::unique_ptr<SharedMemory> make_shared_memory(const Capabilities& caps, cl_de
       std::unique_ptr<SharedMemory> made = row.make(caps, device, context);
       constexpr uint64_t kTrial = 1;
       const SharedSegment trial = made->create(kTrial);
-      cl().clReleaseMemObject(trial.buffer);
+      const cl::Buffer released(trial.buffer);
       made->release(trial);
       return made;
     } catch (const Error& error) {
