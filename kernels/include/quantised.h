@@ -126,14 +126,15 @@ INLINE uint word_at(const Weight w, long at) {
   return p[0] | (uint)p[1] << 16;
 #endif
 }
-INLINE float half_at(const Weight w, long at) {
+INLINE float half_from(__global const uchar *p) {
 #if CPU_STYLE  // PoCL 3.1 converts single ones with branches
-  const ushort4 bits = (ushort4)(*(__global const ushort *)(w.bytes + at));
+  const ushort4 bits = (ushort4)(*(__global const ushort *)p);
   return vload_half4(0, (const half *)&bits).x;
 #else
-  return vload_half(0, (__global const half *)(w.bytes + at));
+  return vload_half(0, (__global const half *)p);
 #endif
 }
+INLINE float half_at(const Weight w, long at) { return half_from(w.bytes + at); }
 
 // Of scales and zeros apart, those of element k of row n. Rows have less than 2^31 elements and groups are as
 // close (hosts check), so that devices of 32 bits take one product.

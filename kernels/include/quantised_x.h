@@ -158,8 +158,10 @@ INLINE float sum_of_values(const Weight w, long n, __global const STYPE(TYPE) *x
 }
 #endif
 
-INLINE float with_bias(float sum, __global const void *bias_base, ulong bias_offset, long n,
-                       const QuantisedParams p) {
+// The result of a row of x and row n of the weight.
+INLINE float finished(float sum, const Weight w, long n, __global const STYPE(TYPE) *x,
+                      __global const void *bias_base, ulong bias_offset, const QuantisedParams p) {
+  if (!isfinite(sum)) sum = sum_of_values(w, n, x);
 #if HAS_BIAS
   sum += (float)LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), n * p.bias_step);
 #endif

@@ -26,10 +26,6 @@ INLINE float2 halves_at(__global const uchar *p) {
   const ushort4 halves = (ushort4)(vload2(0, (__global const ushort *)p), (ushort2)(0));
   return vload_half4(0, (const half *)&halves).xy;
 }
-INLINE float half_of(__global const uchar *p) {
-  const ushort4 halves = (ushort4)(*(__global const ushort *)p);
-  return vload_half4(0, (const half *)&halves).x;
-}
 // Of 128 elements 32 bytes have two bits of each of four vectors' pairs.
 INLINE uchar16 two_bits16(__global const uchar *from, int i) {
   return bytes_at(from + 32 * (i / 8) + 16 * (i % 2)) >> (uchar16)(i % 8 / 2 * 2) & (uchar16)(3);
@@ -54,7 +50,7 @@ INLINE void scales_q3_k(__global const uchar *block, float16 *scale, float16 *of
   const uchar16 four = (uchar16)(low & (uchar8)(15), low >> (uchar8)(4));
   const uchar16 two = (uchar16)(high, high >> (uchar4)(2), high >> (uchar4)(4), high >> (uchar4)(6));
   const uchar16 bits = four | (two & (uchar16)(3)) << (uchar16)(4);
-  *scale = (convert_float16(bits) - 32) * half_of(block + 108);
+  *scale = (convert_float16(bits) - 32) * half_from(block + 108);
   *offset = *scale * -4;
 }
 INLINE float16 numbers16_q3_k(__global const uchar *block, int i) {
@@ -95,7 +91,7 @@ INLINE float16 numbers16_q5_k(__global const uchar *block, int i) {
 
 // Elements are numbers less 32.
 INLINE void scales_q6_k(__global const uchar *block, float16 *scale, float16 *offset) {
-  *scale = convert_float16(as_char16(bytes_at(block + 192))) * half_of(block + 208);
+  *scale = convert_float16(as_char16(bytes_at(block + 192))) * half_from(block + 208);
   *offset = *scale * -32;
 }
 INLINE float16 numbers16_q6_k(__global const uchar *block, int i) {
@@ -181,8 +177,8 @@ ONE_ITEM __kernel void decode(__global void *out_base, ulong out_offset, __globa
     ROLLED for (long n = start; n < end; ++n)
       ROLLED for (int m = 0; m < min((long)ROWS, (long)p.m); ++m) {
         float t = blocks == 0 ? 0 : horizontal_sum(sums[(n - start) * ROWS + m]);
-        if (!isfinite(t)) t = sum_of_values(w, n, x + m * p.x_row);
-        STORE(TYPE, AT(TYPE, out_base, out_offset), m * p.n + n, with_bias(t, bias_base, bias_offset, n, p));
+        t = finished(t, w, n, x + m * p.x_row, bias_base, bias_offset, p);
+        STORE(TYPE, AT(TYPE, out_base, out_offset), m * p.n + n, t);
       }
   }
 }

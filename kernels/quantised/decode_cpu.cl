@@ -92,8 +92,8 @@ ONE_ITEM __kernel void decode(__global void *out_base, ulong out_offset, __globa
       ROLLED for (int m = 0; m < min((long)ROWS, (long)p.m); ++m) {
         const long i = n - start;
         float t = units == 0 ? 0 : horizontal_sum(sums[i / WIDTH * WIDTH * ROWS + m * WIDTH + i % WIDTH]);
-        if (!isfinite(t)) t = sum_of_values(w, n, x + m * p.x_row);
-        STORE(TYPE, AT(TYPE, out_base, out_offset), m * p.n + n, with_bias(t, bias_base, bias_offset, n, p));
+        t = finished(t, w, n, x + m * p.x_row, bias_base, bias_offset, p);
+        STORE(TYPE, AT(TYPE, out_base, out_offset), m * p.n + n, t);
       }
   }
 }

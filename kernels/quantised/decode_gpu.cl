@@ -190,8 +190,7 @@ __kernel void decode(__global void *out_base, ulong out_offset, __global const v
       const long m = i / (TEAMS * PASS_COLS), row = n0 + first * TEAMS + i % (TEAMS * PASS_COLS);
       if (m >= x.m || row >= p.n) continue;
       float t = sums[i];
-      if (!isfinite(t)) t = sum_of_values(w, row, x.all + m * x.row);
-      t = with_bias(t, bias_base, bias_offset, row, p);
+      t = finished(t, w, row, x.all + m * x.row, bias_base, bias_offset, p);
       STORE(TYPE, AT(TYPE, out_base, out_offset), (m0 + m) * p.n + row, t);
     }
   }

@@ -260,8 +260,7 @@ __kernel void quantised_rows(__global void *out_base, ulong out_offset, __global
       float y = 0;
       UNROLL for (int j = 0; j < PIECES; ++j) UNROLL for (int column = 0; column < COLS; ++column)
         y += sums[(j * TEAM_ROWS + of_w) * 8 + of_x * COLS + column];
-      if (!isfinite(y)) y = sum_of_values(w, row, x_rows + m * p.x_row);
-      y = with_bias(y, bias_base, bias_offset, row, p);
+      y = finished(y, w, row, x_rows + m * p.x_row, bias_base, bias_offset, p);
       STORE(TYPE, AT(TYPE, out_base, out_offset), m * p.n + row, y);
     }
   }

@@ -3,7 +3,6 @@
 #include "product.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "call/proofs.h"
 #include "kernels/matrix_units/matmul.h"
@@ -60,15 +59,8 @@ Planned<Kind> kind_of(const OpCall& call, const Problem& p) {
 }
 
 const char* refuse(const Problem& p) {
-  if (const char* reason = matmul::refuse_more(p)) return reason;
-  if (p.c.col != 1) return "the columns of the result are not neighbours";
-  if (p.k == 0) return "nothing to sum";
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  constexpr int64_t kLeastRows = 16, kLeastColumns = 64;  // of a tile
-  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kLeastRows) * divide_up(p.n, kLeastColumns) > kMost / (kMostPieces * p.batch))
-    return "the sizes need 64 bits";
-  return nullptr;
+  constexpr int64_t kLeastRows = 16;  // of a tile
+  return matmul::refuse_for_units(p, kLeastRows, kMostPieces);
 }
 
 int64_t most_pieces(const OpCall& call, Kind kind) {

@@ -3,7 +3,6 @@
 #include "product.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "call/proofs.h"
 #include "kernels/nvidia_hopper/matmul.h"
@@ -79,14 +78,7 @@ bool is_aligned(const matmul::Problem& p, const Variant& v) {
 
 const char* refuse_product(const matmul::Problem& p) {
   if (const char* reason = matmul::refuse_other_types(p)) return reason;
-  if (const char* reason = matmul::refuse_more(p)) return reason;
-  if (p.c.col != 1) return "the columns of the result are not neighbours";
-  if (p.k == 0) return "nothing to sum";
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kHopperRows) * divide_up(p.n, 64) > kMost / (kMostPieces * p.batch))
-    return "the sizes need 64 bits";
-  return nullptr;
+  return matmul::refuse_for_units(p, kHopperRows, kMostPieces);
 }
 
 void choose_tiles(const OpCall& call, const matmul::Problem& p, Variant& v) {

@@ -2,9 +2,6 @@
 // products of 16-bit types and TF32.
 #include "product.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "call/proofs.h"
 #include "kernels/nvidia_mma/matmul.h"
 #include "nvidia_hopper/provider.h"
@@ -114,14 +111,8 @@ Planned<MmaKind> kind_of(const OpCall& call, DType type) {
 }
 
 const char* refuse_product(const OpCall& call, const Problem& p) {
-  if (const char* reason = matmul::refuse_more(p)) return reason;
-  if (p.c.col != 1) return "the columns of the result are not neighbours";
-  if (p.k == 0) return "nothing to sum";
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  constexpr int64_t kLeastRows = 16, kLeastColumns = 64;  // of a tile
-  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kLeastRows) * divide_up(p.n, kLeastColumns) > kMost / (kMostPieces * p.batch))
-    return "the sizes need 64 bits";
+  constexpr int64_t kLeastRows = 16;  // of a tile
+  if (const char* reason = matmul::refuse_for_units(p, kLeastRows, kMostPieces)) return reason;
   return call.caps().max_work_group_size < 256 ? "work-groups are too small" : nullptr;
 }
 

@@ -1,6 +1,9 @@
 // The ordered list of algorithms for matrix products, and the code that they share.
+#include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "call/divide_up.h"
 #include "call/scalar_bits.h"
 #include "kernels/defines.h"
 #include "matmul.h"
@@ -187,6 +190,16 @@ const char* refuse_other_types(const Problem& p) {
 }
 const char* refuse_more(const Problem& p) {
   return p.end.has_more() ? "its kernel knows no scales and formulas" : nullptr;
+}
+const char* refuse_for_units(const Problem& p, int64_t least_rows, int64_t most_pieces) {
+  if (const char* reason = refuse_more(p)) return reason;
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max(), kLeastColumns = 64;
+  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
+      divide_up(p.m, least_rows) * divide_up(p.n, kLeastColumns) > kMost / (most_pieces * p.batch))
+    return "the sizes need 64 bits";
+  return nullptr;
 }
 const char* refuse_non_floats(const Problem& p) {
   return compute_type(p.types.of_sums()) == DType::Float32 ? nullptr : "not computed in float32";

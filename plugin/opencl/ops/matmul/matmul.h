@@ -95,6 +95,9 @@ bool has_units_for(const OpCall& call, const Problem& problem);
 const char* refuse_other_types(const Problem& problem);  // that are not alike
 const char* refuse_more(const Problem& problem);         // of an end than alpha and self
 const char* refuse_non_floats(const Problem& problem);   // sums that are not of float32
+// For matrix units, whose kernels index with 32 bits, by work-groups whose tiles have so many rows
+// and 64 columns at least, of so many pieces of k: an end or a layout that they do not know, too.
+const char* refuse_for_units(const Problem& problem, int64_t least_rows, int64_t most_pieces);
 
 // For the algorithms: the parameters, defines and memory ranges that the kernels of a problem take.
 // The range of `self` is empty where there is none.

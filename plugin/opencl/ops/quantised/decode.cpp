@@ -22,28 +22,31 @@ const char* refuse_gpu(const OpCall& call, const Product& p) {
   return refuse_decode(p);
 }
 
-void run_cpu(const OpCall& call, const Product& p) {
+// By kernels whose work-items take rows of the weight.
+template <typename Arguments>
+void run_by_rows(const OpCall& call, const Product& p, const KernelOf<Arguments>& kernel) {
   QuantisedParams params = decode_params(p);
   const Division division = divide_rows(p, params);
-  launch_decode(call, p, kernels::quantised::decode_cpu::decode,
-                decode_defines(call, p).set(define::ROWS, decode_rows(p)), params, division);
+  launch_decode(call, p, kernel, decode_defines(call, p).set(define::ROWS, decode_rows(p)), params,
+                division);
+}
+void run_cpu(const OpCall& call, const Product& p) {
+  run_by_rows(call, p, kernels::quantised::decode_cpu::decode);
 }
 
-// Formats whose blocks decode_blocks.cl knows.
+// decode_blocks.cl: the formats whose blocks it knows, and the rows of x that it takes.
 constexpr std::string_view kOfBlocks[] = {"q2_k", "q3_k", "q4_k", "q5_k", "q6_k"};
+constexpr int64_t kMostRowsOfBlocks = 2;
 
 const char* refuse_blocks(const OpCall&, const Product& p) {
-  if (p.m() > 2) return "more than 2 rows";
+  if (p.m() > kMostRowsOfBlocks) return "more than 2 rows";
   if (std::ranges::find(kOfBlocks, p.weight.format->name) == std::end(kOfBlocks))
     return "weights that are not in GGUF's blocks of 256 elements";
   return refuse_decode(p);
 }
 
 void run_blocks(const OpCall& call, const Product& p) {
-  QuantisedParams params = decode_params(p);
-  const Division division = divide_rows(p, params);
-  launch_decode(call, p, kernels::quantised::decode_blocks::decode,
-                decode_defines(call, p).set(define::ROWS, decode_rows(p)), params, division);
+  run_by_rows(call, p, kernels::quantised::decode_blocks::decode);
 }
 
 // How GPUs divide a product: defines of decode_gpu.cl.
