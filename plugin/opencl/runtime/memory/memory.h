@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -66,6 +67,7 @@ class Memory : private runtime::SegmentSource {
   // Where the address is for the other library. TB_UNSUPPORTED, with the reason, where the device
   // shares no memory, or the segment was made before it did.
   SharedPlace shared_place(tb_address address);
+  std::optional<SharedPlace> find_shared(Place place);  // none: no library sees it
   // The device's own provider; TB_UNSUPPORTED as above.
   SharedMemory& shared_memory();
   // The segment behind a descriptor, or around an address of the other library, as one allocation

@@ -24,12 +24,19 @@ SharedMemory& Memory::shared_memory() {
 }
 
 Memory::SharedPlace Memory::shared_place(tb_address address) {
-  SharedMemory& memory = shared_memory();
-  const Place place = resolve(address, 0, 0);
+  (void)shared_memory();  // or the reason why there is none
+  const std::optional<SharedPlace> found = find_shared(resolve(address, 0, 0));
+  check(found.has_value(), "{:#x} is not an address of this device's memory", address);
+  return *found;
+}
+
+std::optional<Memory::SharedPlace> Memory::find_shared(Place place) {
+  SharedMemory* const memory = find_shared_memory();
+  if (memory == nullptr) return std::nullopt;
   const std::lock_guard lock(segments_mutex_);
   const auto found = segments_.find(place.buffer);
-  check(found != segments_.end(), "{:#x} is not an address of this device's memory", address);
-  return {memory, found->second.shared, place.offset};
+  if (found == segments_.end() || found->second.shared.buffer == nullptr) return std::nullopt;
+  return SharedPlace{*memory, found->second.shared, place.offset};
 }
 
 tb_address Memory::adopt(const SharedSegment& made, uint64_t stream) {

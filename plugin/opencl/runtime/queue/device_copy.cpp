@@ -1,4 +1,5 @@
-// Pieces of page-locked memory on their way from one device to another.
+// Copies between devices by a library that sees both, by mapped memory, by pieces of page-locked
+// memory.
 #include "device_copy.h"
 
 #include <array>
@@ -86,6 +87,19 @@ void copy_in_pieces(Stream& to, Place target, Stream& from, Place source, uint64
   from.synchronize();  // all has been read; raises invalid values
 }
 
+// False where no library sees both memories, or the devices do not reach each other.
+bool copy_by_library(Stream& to, Place target, Stream& from, Place source, uint64_t bytes) {
+  const auto there = from.device().memory().find_shared(source);
+  if (!there) return false;
+  const auto here = to.device().memory().find_shared(target);
+  if (!here || !there->memory.admit(there->segment, here->memory)) return false;
+  from.synchronize();
+  to.synchronize();
+  here->memory.copy(here->segment.address + here->offset, there->segment.address + there->offset,
+                    bytes);
+  return true;
+}
+
 // A buffer's memory as the host sees it.
 class Mapped {
  public:
@@ -112,6 +126,7 @@ class Mapped {
 }  // namespace
 
 void copy_between_devices(Stream& to, Place target, Stream& from, Place source, uint64_t bytes) {
+  if (copy_by_library(to, target, from, source, bytes)) return;
   if (from.device().caps().unified_memory) {
     const Mapped mapped(from, source, bytes, CL_MAP_READ);
     return to.write(target.buffer, target.offset, mapped.memory(), bytes, false);

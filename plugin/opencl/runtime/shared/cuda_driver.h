@@ -44,6 +44,7 @@ struct Access {  // CUmemAccessDesc
   X(device_count, "cuDeviceGetCount", (int*))                                                    \
   X(device, "cuDeviceGet", (DeviceNumber*, int))                                                 \
   X(uuid, "cuDeviceGetUuid_v2", (void*, DeviceNumber))                                           \
+  X(can_access, "cuDeviceCanAccessPeer", (int*, DeviceNumber, DeviceNumber))                     \
   X(attribute, "cuDeviceGetAttribute", (int*, int, DeviceNumber))                                \
   X(primary_state, "cuDevicePrimaryCtxGetState", (DeviceNumber, unsigned*, int*))                \
   X(retain_primary, "cuDevicePrimaryCtxRetain", (Context*, DeviceNumber))                        \

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,6 +139,10 @@ class CudaMemory final : public SharedMemory {
   void release(const SharedSegment& segment) noexcept override {
     const cuda::Functions& driver = cuda::functions();
     if (segment.address != 0) {
+      {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(admitted_, [&](const auto& pair) { return pair.first == segment.address; });
+      }
       (void)driver.unmap(segment.address, segment.bytes);
       (void)driver.unreserve(segment.address, segment.bytes);
     }
@@ -153,6 +158,23 @@ class CudaMemory final : public SharedMemory {
     if (active == 0) return;  // nobody has used CUDA
     const Current current(primary());
     cuda::check(driver.synchronize(), "cuCtxSynchronize");
+  }
+
+  bool admit(const SharedSegment& segment, const SharedMemory& reader) override {
+    const auto* const other = dynamic_cast<const CudaMemory*>(&reader);
+    if (other == nullptr) return false;
+    const cuda::Functions& driver = cuda::functions();
+    int reaches = 0;
+    cuda::check(driver.can_access(&reaches, other->cuda_device_, cuda_device_),
+                "cuDeviceCanAccessPeer");
+    if (reaches == 0) return false;
+    const std::lock_guard lock(mutex_);
+    const std::pair key(segment.address, other->number_);
+    if (admitted_.contains(key)) return true;
+    const cuda::Access access{{cuda::kOnDevice, other->cuda_device_}, cuda::kReadAndWrite};
+    cuda::check(driver.set_access(segment.address, segment.bytes, &access, 1), "cuMemSetAccess");
+    admitted_.insert(key);
+    return true;
   }
 
   void copy(uint64_t target, uint64_t source, uint64_t bytes) override {
@@ -229,7 +251,8 @@ class CudaMemory final : public SharedMemory {
   cuda::DeviceNumber cuda_device_ = 0;
   size_t granularity_ = 0;
   std::mutex mutex_;
-  cuda::Context primary_ = nullptr;  // guarded by mutex_
+  cuda::Context primary_ = nullptr;             // guarded by mutex_
+  std::set<std::pair<Address, int>> admitted_;  // segments and devices' numbers; guarded by mutex_
 };
 
 }  // namespace
