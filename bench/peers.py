@@ -26,6 +26,8 @@ KINDS = {
     "torch-cuda-cudnn": ["torch", "--torch-device", "cuda", "--sdp", "cudnn"],
     "torch-cuda-defaults": ["torch", "--torch-device", "cuda", "--defaults"],
     "torch-cuda-compiled": ["torch", "--torch-device", "cuda", "--defaults", "--compiled"],
+    "torch-cpu-compiled": ["torch", "--torch-device", "cpu", "--compiled"],
+    "torch-ocl-compiled": ["torch", "--torch-device", "ocl", "--compiled"],
     "torch-ocl-mma": ["torch", "--torch-device", "ocl"],
     "torch-ocl-portable": ["torch", "--torch-device", "ocl"],
     "openblas": ["openblas"],

@@ -57,11 +57,12 @@ class TorchSide:
             name += f", {torch.cuda.get_device_name()}" + (
                 f", {self.sdp} attention" if self.sdp else ""
             )
-            name += ", its defaults" * self.options.defaults + ", compiled" * self.options.compiled
+            name += ", its defaults" * self.options.defaults
             versions["cudnn"] = str(torch.backends.cudnn.version())
         elif self.kind == "cpu":
             name += f", {self.options.threads} threads"
             versions["cpu capability"] = torch.backends.cpu.get_cpu_capability()
+        name += ", compiled" * self.options.compiled
         return {"name": name, "versions": versions}
 
     def finish(self) -> None:
