@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.distributed as dist
+import torch_ocl.distributed
 from distributed_case import RanksCase, raises
 
 SUMMED = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32)
@@ -232,6 +233,66 @@ class Copied(Two):
     """The same where device memory cannot be mapped."""
 
     copies = True
+
+
+def long_ones(copying: list[int]) -> None:
+    """Calls that go in chunks, with a last one that is shorter; some ranks copy, others map."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch_ocl.distributed._copies = rank in copying
+    group = dist.new_group()
+    torch_ocl.distributed._copies = False
+    count = 5_000_011  # 20 MB: three chunks of 8 MiB
+    host = [torch.randint(-99, 99, (ranks * count,), dtype=torch.int32) for _ in range(2)]
+    for k, x in enumerate(host):
+        x.copy_(torch.arange(ranks * count, dtype=torch.int32) % 977 * (k + 1))
+
+    def of(k: int) -> torch.Tensor:
+        return host[k].to("ocl")
+
+    def same(x: torch.Tensor, want: torch.Tensor) -> None:
+        assert torch.equal(x.cpu(), want)
+
+    for root in range(ranks):
+        x = of(rank)[3:]  # an offset that no page has
+        dist.broadcast(x, root, group=group)
+        same(x, host[root][3:])
+    x = of(rank)
+    dist.all_reduce(x, group=group)
+    x.add_(1)  # behind the results
+    same(x, sum(host) + 1)
+    for dtype in (torch.float16, torch.float32):
+        x = of(rank).to(dtype)
+        dist.all_reduce(x, dist.ReduceOp.AVG, group=group)
+        want = sum(x.to(dtype).float() for x in host) / ranks
+        same(x, want.to(dtype))
+    own = [h[:count] for h in host]
+    x, everything = own[rank].to("ocl"), torch.full((ranks * count,), -1, dtype=torch.int32)
+    everything = everything.to("ocl")
+    dist.all_gather_into_tensor(everything, x, group=group)
+    same(everything, torch.cat(own))
+    parts = [torch.full_like(x, -1) for _ in range(ranks)]
+    dist.all_gather(parts, x, group=group)
+    for part, want in zip(parts, own, strict=True):
+        same(part, want)
+    everything = torch.full_like(everything, -1)
+    place = everything.chunk(ranks)[rank].copy_(x)
+    dist.all_gather_into_tensor(everything, place, group=group)
+    same(everything, torch.cat(own))
+    want = sum(host).chunk(ranks)[rank]
+    x, result = of(rank), torch.full((count,), -1, dtype=torch.int32, device="ocl")
+    dist.reduce_scatter_tensor(result, x, group=group)
+    same(result, want)
+    place = x.chunk(ranks)[rank]
+    dist.reduce_scatter_tensor(place, x, group=group)
+    same(place, want)
+    dist.destroy_process_group(group)
+
+
+class Chunks(RanksCase):
+    def test_where_ranks_copy_and_where_they_do_not(self) -> None:
+        for copying in ([0, 1], [1], []):
+            with self.subTest(copying=copying):
+                self.together(long_ones, copying)
 
 
 class Four(RanksCase):

@@ -3,6 +3,7 @@
 import functools
 import os
 import threading
+import time
 import unittest
 
 import torch
@@ -229,11 +230,63 @@ class Order(RanksCase):
     def test_objects(self) -> None:
         self.together(objects)
 
+    def test_callbacks(self) -> None:
+        self.together(from_callbacks)
+        self.together(waits_for_the_next)
+
     def test_several_threads(self) -> None:
         self.together(several_threads)
 
     def test_functional_collectives(self) -> None:
         self.together(functional)
+
+
+def from_callbacks() -> None:
+    """What a future's callback starts comes before what was started meanwhile, on each rank."""
+    rank = dist.get_rank()
+    sums = []
+    for step in range(20):
+        inner = torch.full((3,), rank + 1.0, device="ocl")
+
+        def follow(future: torch.futures.Future, inner: torch.Tensor = inner) -> torch.Tensor:
+            if rank == 0:
+                time.sleep(0.01)  # here later than on the other rank
+            first = dist.all_reduce(inner, async_op=True)
+            then = dist.all_reduce(inner.new_full((4,), 1.0), async_op=True)
+            first.wait()
+            then.get_future().wait()
+            return inner
+
+        x = torch.full((1000,), step + 1.0, device="ocl")
+        future = dist.all_reduce(x, async_op=True).get_future().then(follow)
+        y = torch.full((7,), rank + step + 0.0, device="ocl")
+        other = dist.all_reduce(y, async_op=True)
+        other.wait()
+        sums.append((future.wait().tolist(), y[0].item(), x[0].item()))
+    assert sums == [([3.0] * 3, 2.0 * k + 1, 2.0 * k + 2) for k in range(20)], sums
+
+
+def waits_for_the_next() -> None:
+    """A callback may wait for what was started behind its own call."""
+    x, y = torch.ones(3, device="ocl"), torch.ones(5, device="ocl")
+    if dist.get_rank() == 1:
+        time.sleep(0.5)  # so that the other rank's callback is there before the results
+        dist.all_reduce(x)
+        dist.all_reduce(y)
+        return
+    future = dist.all_reduce(x, async_op=True).get_future()
+    later = []
+    ready = threading.Event()
+
+    def follow(_: torch.futures.Future) -> float:
+        ready.wait()
+        later[0].wait()
+        return y.sum().item()
+
+    chained = future.then(follow)
+    later.append(dist.all_reduce(y, async_op=True))
+    ready.set()
+    assert chained.wait() == 10.0
 
 
 class Copied(RanksCase):

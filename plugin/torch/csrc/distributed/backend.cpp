@@ -50,10 +50,17 @@ OclBackend::Work OclBackend::broadcast(Tensors& tensors, const c10d::BroadcastOp
                  .results = tensors,
                  .form = form_of(tensors, from(root)),
                  .limit = options.timeout,
-                 .run = [root](Running& call) {
-                   if (call.memory[0].bytes != 0)
-                     call.engine.broadcast(call.memory[0], root, call.limit);
-                 }});
+                 .run =
+                     [root, here](Running& call) {
+                       if (call.memory[0].bytes == 0) return;
+                       const Spans own{call.memory[0]}, none;
+                       call.in_chunks(here ? own : none, here ? none : own,
+                                      [&](const Spans& read, const Spans& written) {
+                                        call.engine.broadcast(here ? read[0] : written[0], root,
+                                                              call.limit);
+                                      });
+                     },
+                 .in_chunks = true});
 }
 
 OclBackend::Work OclBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
@@ -86,11 +93,16 @@ OclBackend::Work OclBackend::allreduce_coalesced(Tensors& tensors,
                  .limit = options.timeout,
                  .run =
                      [reductions = std::move(reductions)](Running& call) {
-                       for (size_t k = 0; k < reductions.size(); ++k)
-                         if (call.memory[k].bytes != 0)
-                           reductions[k].allreduce(call.engine, call.memory[k], call.limit);
+                       for (size_t k = 0; k < reductions.size(); ++k) {
+                         if (call.memory[k].bytes == 0) continue;
+                         const Spans own{call.memory[k]};
+                         call.in_chunks(own, own, [&](const Spans&, const Spans& sums) {
+                           reductions[k].allreduce(call.engine, sums[0], call.limit);
+                         });
+                       }
                      },
-                 .on_device = is_direct});
+                 .on_device = is_direct,
+                 .in_chunks = true});
 }
 
 OclBackend::Work OclBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -120,13 +132,19 @@ OclBackend::Work OclBackend::gather_parts(const Tensors& inputs, const Lists& pa
                  .results = std::move(results),
                  .form = form_of(inputs),
                  .limit = limit,
-                 .run = [count = inputs.size(), tensors = parts.empty() ? 0 : parts[0].size(),
-                         ranks = static_cast<size_t>(size_)](Running& call) {
-                   for (size_t k = 0; k < count; ++k)
-                     if (call.memory[k].bytes != 0)
-                       call.engine.allgather(parts_of(call.memory, count, k, tensors, ranks),
-                                             call.memory[k], call.limit);
-                 }});
+                 .run =
+                     [count = inputs.size(), tensors = parts.empty() ? 0 : parts[0].size(),
+                      ranks = static_cast<size_t>(size_)](Running& call) {
+                       for (size_t k = 0; k < count; ++k) {
+                         if (call.memory[k].bytes == 0) continue;
+                         call.in_chunks({call.memory[k]},
+                                        parts_of(call.memory, count, k, tensors, ranks),
+                                        [&](const Spans& own, const Spans& all) {
+                                          call.engine.allgather(all, own[0], call.limit);
+                                        });
+                       }
+                     },
+                 .in_chunks = true});
 }
 
 OclBackend::Work OclBackend::scatter_sums(const Tensors& outputs, const Lists& parts,
@@ -147,13 +165,16 @@ OclBackend::Work OclBackend::scatter_sums(const Tensors& outputs, const Lists& p
                       ranks = static_cast<size_t>(size_)](Running& call) {
                        for (size_t k = 0; k < reductions.size(); ++k) {
                          const Span result = call.memory[count + k];
-                         if (result.bytes != 0)
-                           reductions[k].reduce_scatter(call.engine, result,
-                                                        parts_of(call.memory, 0, k, tensors, ranks),
-                                                        call.limit);
+                         if (result.bytes == 0) continue;
+                         call.in_chunks(parts_of(call.memory, 0, k, tensors, ranks), {result},
+                                        [&](const Spans& all, const Spans& sums) {
+                                          reductions[k].reduce_scatter(call.engine, sums[0], all,
+                                                                       call.limit);
+                                        });
                        }
                      },
-                 .on_device = is_direct});
+                 .on_device = is_direct,
+                 .in_chunks = true});
 }
 
 OclBackend::Work OclBackend::allgather(Lists& outputs, Tensors& inputs,

@@ -59,11 +59,21 @@ std::string reason_of(const std::exception& error) {
 struct Group::Submitted {
   Call call;
   WorkPtr work;
-  uint64_t number;
-  std::string text;
+  // A collective's are known when it runs: calls that callbacks make come before what waits.
+  uint64_t number = 0;
+  std::string text{};
   std::optional<c10::Stream> stream{};  // the lane's, on the tensors' device
   std::optional<c10::Event> before{};   // what the caller had enqueued by then
 };
+
+void Running::in_chunks(const Spans& read, const Spans& written, const Staging::Work& work) {
+  if (staging == nullptr) return work(read, written);
+  staging->in_chunks(read, written, ranks, [&](const Spans& here, const Spans& results) {
+    if (watch != nullptr) watch->end(Part::Copies);
+    work(here, results);
+    if (watch != nullptr) watch->end(Part::Engine);
+  });
+}
 
 std::shared_ptr<Group> Group::make(std::shared_ptr<Engine> engine,
                                    c10::intrusive_ptr<c10d::Store> store, GroupOptions options) {
@@ -148,12 +158,11 @@ WorkPtr Group::submit(Call call) {
     const std::lock_guard lock(mutex_);
     engine_locked();
     if (call.limit == Call::kUnset) call.limit = limit_;
-    submitted->number = call.peer ? ++messages_ : ++collectives_;
-    submitted->text = text_of(call, submitted->number);
+    const uint64_t number = call.peer ? ++messages_ : ++collectives_;
     std::vector<at::Tensor> tensors;
     for (const Use& use : call.uses) tensors.push_back(use.tensor);
-    submitted->work = c10::make_intrusive<OclWork>(options_.rank, call.op, submitted->number,
-                                                   device, tensors, std::move(call.results));
+    submitted->work = c10::make_intrusive<OclWork>(options_.rank, call.op, number, device, tensors,
+                                                   std::move(call.results));
     unfinished_.insert(submitted->work);
     lane = lane_of(call, direction);
     submitted->call = std::move(call);
@@ -184,8 +193,13 @@ c10::Stream Group::stream_of(c10::Device device, Direction direction) {
   return streams_.emplace(key, stream_from_pool(false, device.index())).first->second;
 }
 
-bool Group::run(const Submitted& call) {
+bool Group::run(Submitted& call) {
   bool won = false;
+  if (!call.call.peer) {
+    const std::lock_guard lock(mutex_);
+    call.number = ++started_;
+  }
+  call.text = text_of(call.call, call.number);
   try {
     const int source = run_engine(call);
     won = call.work->succeed(call.stream, source);
@@ -229,12 +243,19 @@ int Group::run_engine(const Submitted& call) {
     call.before->synchronize();
     watch.end(Part::Device);
   }
-  Staging staging(call.call.uses, call.stream, copies);
+  std::optional<Staging::Streams> streams;
+  if (call.stream) streams = {*call.stream, *call.stream};
+  if (copies && call.call.in_chunks) {
+    streams->back = stream_of(call.stream->device(), kBack);
+    if (call.before) call.before->block(streams->back);
+  }
+  Staging staging(call.call.uses, streams, copies, call.call.in_chunks);
   const Part to_host_and_back = copies ? Part::Copies : Part::Device;
   watch.end(to_host_and_back);
-  Running running{*engine, staging.spans(), call.call.limit};
+  Running running{*engine, staging.spans(), call.call.limit, options_.size};
+  if (call.call.in_chunks) running.staging = &staging, running.watch = copies ? &watch : nullptr;
   call.call.run(running);
-  watch.end(Part::Engine);
+  watch.end(running.watch != nullptr ? Part::Copies : Part::Engine);
   staging.give_back();
   watch.end(to_host_and_back);
   count_call(call.call.op, bytes_of(call.call.uses), watch);
@@ -254,7 +275,7 @@ int Group::run_on_device(const Submitted& call, std::future<void> compared, Stop
     call.before->synchronize();
     watch.end(Part::Device);
     const Spans memory = device_spans(call.call.uses);
-    Running running{*options_.device_engine, memory, call.call.limit};
+    Running running{*options_.device_engine, memory, call.call.limit, options_.size};
     call.call.run(running);
     source = running.source;
   } catch (...) {
@@ -320,6 +341,7 @@ std::string Group::failed(const Submitted& call, const std::string& reason) {
 void Group::look_around() {
   constexpr std::chrono::seconds kLong{1}, kGrace{5};  // in which the engine's own error comes
   if (is_forked()) return;
+  lane_->release_late();
   std::vector<uint64_t> numbers;
   std::string own;
   std::optional<std::string> late;

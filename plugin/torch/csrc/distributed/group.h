@@ -26,7 +26,14 @@ struct Running {
   Engine& engine;
   const Spans& memory;  // in the order of the call's uses
   Engine::Limit limit;
+  int ranks;
+  // Of calls that are staged in chunks: null on the device, whose engine needs none.
+  Staging* staging = nullptr;
+  Stopwatch* watch = nullptr;
   int source = -1;  // to be set where a message came from
+
+  // The work on spans as long as one another; staged for chunk by chunk on the host.
+  void in_chunks(const Spans& read, const Spans& written, const Staging::Work& work);
 };
 
 // A call as it is submitted.
@@ -44,6 +51,7 @@ struct Call {
   };
   std::optional<Peer> peer{};  // of a message; else all ranks take part
   bool on_device = true;       // where the group has an engine for that
+  bool in_chunks = false;      // `run` calls Running::in_chunks for all of its memory
 
   static constexpr Engine::Limit kUnset{-1};
 };
@@ -95,7 +103,7 @@ class Group : public std::enable_shared_from_this<Group> {
     Clock::time_point begin;
     bool is_told = false, is_warned = false;
   };
-  enum Direction { kAll, kSend, kReceive };
+  enum Direction { kAll, kSend, kReceive, kBack };
 
   Group(std::shared_ptr<Engine> engine, c10::intrusive_ptr<c10d::Store> store,
         GroupOptions options);
@@ -103,7 +111,7 @@ class Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Engine> engine_locked() const;
   std::shared_ptr<Lane> lane_of(const Call& call, Direction direction);
   c10::Stream stream_of(c10::Device device, Direction direction);
-  bool run(const Submitted& call);
+  bool run(Submitted& call);
   int run_engine(const Submitted& call);           // returns where a message came from
   bool is_on_device(const Submitted& call) const;  // done by the engine of device memory
   int run_on_device(const Submitted& call, std::future<void> compared, Stopwatch& watch);
@@ -125,7 +133,7 @@ class Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Engine> engine_;
   Engine::Limit limit_;
   std::string failure_;
-  uint64_t collectives_ = 0, messages_ = 0;
+  uint64_t collectives_ = 0, messages_ = 0, started_ = 0;
   std::set<WorkPtr> unfinished_;
   std::map<WorkPtr, Started> running_;
   std::shared_ptr<Lane> lane_ = std::make_shared<Lane>();

@@ -50,7 +50,17 @@ void run_on_thread(std::function<void()> function) {
   threads.run(std::move(function));
 }
 
+thread_local Lane::Finish* Lane::finishing_ = nullptr;
+
 void Lane::push(Job job) {
+  if (Finish* const finish = finishing_; finish != nullptr && finish->outermost == this) {
+    const std::lock_guard lock(finish->lane->mutex_);
+    if (!finish->is_over) return finish->inner->push_here(std::move(job));
+  }
+  push_here(std::move(job));
+}
+
+void Lane::push_here(Job job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
@@ -78,17 +88,41 @@ void Lane::run_one() {
   }
   job.run();
   job.run = nullptr;
-  bool more = false;
+  const auto finish = std::make_shared<Finish>();
+  finish->lane = shared_from_this();
+  finish->outermost = finish->inner->outermost_ = outermost_;
   {
     const std::lock_guard lock(mutex_);
-    more = !jobs_.empty();
-    running_ = more;
+    finish_ = finish;
   }
-  if (more)
+  Finish* const before = std::exchange(finishing_, finish.get());
+  job.finish();
+  finishing_ = before;
+  finish->inner->wait_until_idle();
+  const std::lock_guard lock(mutex_);
+  go_on_locked(*finish);
+}
+
+void Lane::go_on_locked(Finish& finish) {
+  if (std::exchange(finish.is_over, true)) return;
+  finish_ = nullptr;
+  running_ = !jobs_.empty();
+  if (running_)
     run_on_thread([self = shared_from_this()] { self->run_one(); });
   else
     idle_.notify_all();
-  job.finish();
+}
+
+void Lane::release_late() {
+  constexpr std::chrono::seconds kLong{5};
+  std::shared_ptr<Finish> finish;
+  {
+    const std::lock_guard lock(mutex_);
+    finish = finish_;
+    if (!finish || std::chrono::steady_clock::now() - finish->begin < kLong) return;
+    if (finish->inner->is_idle()) return go_on_locked(*finish);
+  }
+  finish->inner->release_late();
 }
 
 }  // namespace torch_ocl::distributed

@@ -1,6 +1,7 @@
 // Lanes: queues whose jobs run one after the other, each on a thread of the process's pool.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -15,8 +16,9 @@ void run_on_thread(std::function<void()> function);
 
 struct Job {
   std::function<void()> run;
-  // Called after the lane has gone on to its next job, and so may wait for that: what hangs on a
-  // future starts collectives and waits for them (DDP's PowerSGD hook does).
+  // May push jobs to the lane, and wait for them: what hangs on a future starts collectives (DDP's
+  // PowerSGD hook does). These run at once, before the lane's next job: their place in the order
+  // must not depend on how fast this rank's other threads are.
   std::function<void()> finish;
 };
 
@@ -26,14 +28,31 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void push(Job job);
   bool is_idle();
   void wait_until_idle();
+  // Goes on to the next job where a `finish` has taken long, and waits for none that it pushed: it
+  // may wait for the next one. What it pushes from now on is put behind.
+  void release_late();
 
  private:
-  void run_one();
+  // A job's `finish` on its way.
+  struct Finish {
+    std::shared_ptr<Lane> lane;                              // whose job it was
+    std::shared_ptr<Lane> inner = std::make_shared<Lane>();  // has what is pushed meanwhile
+    Lane* outermost;                                         // to which it is pushed
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    bool is_over = false;  // guarded by the lane's mutex
+  };
+  static thread_local Finish* finishing_;
 
-  std::mutex mutex_;
+  void push_here(Job job);
+  void run_one();
+  void go_on_locked(Finish& finish);
+
+  std::mutex mutex_;  // taken before that of an inner lane
   std::condition_variable idle_;
   std::deque<Job> jobs_;
   bool running_ = false;
+  std::shared_ptr<Finish> finish_;
+  Lane* outermost_ = this;
 };
 
 }  // namespace torch_ocl::distributed

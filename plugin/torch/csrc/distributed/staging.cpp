@@ -2,6 +2,9 @@
 #include "staging.h"
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <c10/core/Event.h>
+
+#include <algorithm>
 
 #include "runtime/allocator.h"
 #include "runtime/shared_memory.h"
@@ -12,6 +15,14 @@ namespace {
 
 tb_address address_of(const at::Tensor& tensor) {
   return reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+}
+
+// Long enough for the full rate of a bus and of engines, short enough that the first and the last
+// copy, beside which nothing else happens, take little; in rings each rank has a part of it.
+size_t chunk_of(size_t spans, int ranks) {
+  constexpr size_t kLeast = size_t{8} << 20, kOfRank = size_t{2} << 20, kAligned = 4096;
+  const size_t all = std::max(kLeast, kOfRank * static_cast<size_t>(ranks));
+  return all / spans / kAligned * kAligned;
 }
 
 }  // namespace
@@ -35,22 +46,29 @@ Spans device_spans(const std::vector<Use>& uses) {
   return spans;
 }
 
-Staging::Staging(const std::vector<Use>& uses, std::optional<c10::Stream> stream, bool copies)
-    : uses_(uses), stream_(stream) {
+Staging::Staging(const std::vector<Use>& uses, std::optional<Streams> streams, bool copies,
+                 bool later)
+    : uses_(uses), streams_(streams), later_(later), copies_(uses.size()) {
   try {
     bool waits = false;
-    for (const Use& use : uses) {
-      const size_t bytes = use.tensor.nbytes();
+    for (size_t k = 0; k < uses.size(); ++k) {
+      const at::Tensor& tensor = uses[k].tensor;
+      const size_t bytes = tensor.nbytes();
       std::byte* data = nullptr;
-      if (bytes != 0 && use.tensor.device().type() != kOcl) {
-        data = static_cast<std::byte*>(const_cast<void*>(use.tensor.const_data_ptr()));
+      if (bytes != 0 && tensor.device().type() != kOcl) {
+        data = static_cast<std::byte*>(const_cast<void*>(tensor.const_data_ptr()));
+      } else if (bytes != 0 && copies) {
+        copies_[k] = pinned_allocator()->allocate(bytes);
+        data = static_cast<std::byte*>(copies_[k].get());
       } else if (bytes != 0) {
-        data = copies ? copy(use) : map(use.tensor);
-        waits = waits || copies;
+        data = map(tensor);
       }
       spans_.push_back({data, bytes});
+      if (!copies_[k] || later) continue;
+      if (uses[k].reads) to_host(spans_[k]);
+      waits = true;
     }
-    if (waits) call_api("synchronize", api().stream->synchronize, handle_of(*stream_));
+    if (waits) call_api("synchronize", api().stream->synchronize, handle_of(streams_->stream));
   } catch (...) {
     unmap();
     throw;
@@ -63,44 +81,86 @@ std::byte* Staging::map(const at::Tensor& tensor) {
   void* memory = nullptr;
   const tb_address address = address_of(tensor);
   call_api("map memory", api().memory->map, address, static_cast<uint64_t>(tensor.nbytes()),
-           handle_of(*stream_), &memory);
+           handle_of(streams_->stream), &memory);
   mappings_.push_back({address, memory});
-  record_use(tensor.storage().data_ptr(), *stream_);
+  record_use(tensor.storage().data_ptr(), streams_->stream);
   return static_cast<std::byte*>(memory);
 }
 
-std::byte* Staging::copy(const Use& use) {
-  copies_.push_back(pinned_allocator()->allocate(use.tensor.nbytes()));
-  void* memory = copies_.back().get();
-  if (use.reads)
-    call_api("copy to the host", api().transfer->to_host, handle_of(*stream_), memory,
-             address_of(use.tensor), static_cast<uint64_t>(use.tensor.nbytes()),
-             uint32_t{TB_COPY_ASYNC});
-  return static_cast<std::byte*>(memory);
+int64_t Staging::copied(const std::byte* memory) const {
+  for (size_t k = 0; k < spans_.size(); ++k)
+    if (copies_[k] && memory >= spans_[k].data && memory < spans_[k].data + spans_[k].bytes)
+      return static_cast<int64_t>(k);
+  return -1;
+}
+
+void Staging::to_host(Span part) {
+  const int64_t use = copied(part.data);
+  if (use < 0 || part.bytes == 0) return;
+  const auto k = static_cast<size_t>(use);
+  const auto offset = static_cast<uint64_t>(part.data - spans_[k].data);
+  call_api("copy to the host", api().transfer->to_host, handle_of(streams_->stream), part.data,
+           address_of(uses_[k].tensor) + offset, static_cast<uint64_t>(part.bytes),
+           uint32_t{TB_COPY_ASYNC});
+  at::getHostAllocator(kOcl)->record_event(copies_[k].get(), copies_[k].get_context(),
+                                           streams_->stream);
+}
+
+void Staging::to_device(Span part, c10::Stream stream) {
+  const int64_t use = copied(part.data);
+  if (use < 0 || part.bytes == 0) return;
+  const auto k = static_cast<size_t>(use);
+  const auto offset = static_cast<uint64_t>(part.data - spans_[k].data);
+  call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
+           address_of(uses_[k].tensor) + offset, part.data, static_cast<uint64_t>(part.bytes),
+           uint32_t{TB_COPY_ASYNC});
+  at::getHostAllocator(kOcl)->record_event(copies_[k].get(), copies_[k].get_context(), stream);
+  record_use(uses_[k].tensor.storage().data_ptr(), stream);
+}
+
+void Staging::in_chunks(const Spans& read, const Spans& written, int ranks, const Work& work) {
+  const size_t bytes = read.empty() ? written[0].bytes : read[0].bytes;
+  const size_t chunk = chunk_of(std::max(read.size(), written.size()), ranks);
+  const auto at = [&](const Spans& spans, size_t begin) {
+    Spans cut;
+    for (const Span& span : spans)
+      cut.push_back({span.data + begin, std::min(chunk, bytes - begin)});
+    return cut;
+  };
+  const bool copies = copied(read.empty() ? written[0].data : read[0].data) >= 0;
+  const bool overlaps = copies && bytes > chunk;
+  std::vector<c10::Event> arrived;
+  if (copies)
+    for (size_t begin = 0; begin < bytes; begin += chunk) {
+      for (const Span& part : at(read, begin)) to_host(part);
+      if (overlaps) arrived.emplace_back(kOcl).record(streams_->stream);
+    }
+  if (copies && !overlaps)
+    call_api("synchronize", api().stream->synchronize, handle_of(streams_->stream));
+  for (size_t begin = 0, k = 0; begin < bytes; begin += chunk, ++k) {
+    if (overlaps) arrived[k].synchronize();
+    const Spans results = at(written, begin);
+    work(at(read, begin), results);
+    for (const Span& part : results) to_device(part, overlaps ? streams_->back : streams_->stream);
+  }
+  if (!overlaps) return;
+  c10::Event returned(kOcl);
+  returned.record(streams_->back);
+  returned.block(streams_->stream);
 }
 
 void Staging::unmap() noexcept {
   for (const Mapping& mapping : mappings_)
     call_api_noexcept("unmap memory", api().memory->unmap, mapping.address, mapping.memory,
-                      handle_of(*stream_));
+                      handle_of(streams_->stream));
   mappings_.clear();
 }
 
 void Staging::give_back() {
   unmap();
-  if (copies_.empty()) return;
-  auto memory = copies_.begin();
-  for (size_t k = 0; k < uses_.size(); ++k) {
-    const at::Tensor& tensor = uses_[k].tensor;
-    if (spans_[k].bytes == 0 || tensor.device().type() != kOcl) continue;
-    if (uses_[k].writes) {
-      call_api("copy to ocl", api().transfer->to_device, handle_of(*stream_), address_of(tensor),
-               memory->get(), static_cast<uint64_t>(spans_[k].bytes), uint32_t{TB_COPY_ASYNC});
-      at::getHostAllocator(kOcl)->record_event(memory->get(), memory->get_context(), *stream_);
-      record_use(tensor.storage().data_ptr(), *stream_);
-    }
-    ++memory;
-  }
+  if (later_) return;
+  for (size_t k = 0; k < uses_.size(); ++k)
+    if (uses_[k].writes) to_device(spans_[k], streams_->stream);
 }
 
 }  // namespace torch_ocl::distributed
