@@ -189,9 +189,9 @@ def child(order: dict[str, Any]) -> None:
         dist.destroy_process_group()
 
 
-def run(order: dict[str, Any], ranks: int) -> tuple[Any, str]:
-    """The first rank's answer; else None with the reason."""
-    command = [sys.executable, __file__, "--child", json.dumps(order)]
+def run(order: dict[str, Any], ranks: int, program: str = __file__) -> tuple[Any, str]:
+    """The first rank's answer; else None with the reason. Ranks run ``program --child ORDER``."""
+    command = [sys.executable, program, "--child", json.dumps(order)]
     if not order["grouped"]:
         commands, envs = [command], [dict(os.environ)]
     elif order["side"].endswith("mpi"):
@@ -320,11 +320,14 @@ def _has_gpu() -> bool:
     return False
 
 
+def threads_of(ranks: int) -> int:
+    return max(1, len(os.sched_getaffinity(0)) // ranks)
+
+
 def _order(options: argparse.Namespace, order: dict[str, Any], **more: Any) -> dict[str, Any]:
-    threads = max(1, len(os.sched_getaffinity(0)) // options.ranks)
     return {
         "seconds": options.seconds,
-        "threads": threads,
+        "threads": threads_of(options.ranks),
         "patience": options.patience,
         **order,
         **more,
