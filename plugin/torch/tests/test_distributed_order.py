@@ -67,6 +67,13 @@ def futures() -> None:
     chain = [dist.all_reduce(full(1), async_op=True).get_future().then(another) for _ in range(1)]
     for result in chain:
         same(result.wait(), (ranks + 1) * ranks)
+    # What has been waited for has its future's value: DDP's join() reads it without a wait.
+    for _ in range(200):
+        work = dist.all_reduce(full(2), async_op=True)
+        before = work.get_future()
+        work.wait()
+        assert before.done()
+        same(work.get_future().value()[0], 2 * ranks)
 
 
 def messages() -> None:

@@ -119,6 +119,11 @@ print(rule.reason_to_wait())"""
         )
         self.assertEqual(out, "False True")
 
+    def test_a_chosen_device_counts_as_initialised(self) -> None:
+        for choose in ("ocl.set_device(0)", "torch.accelerator.set_device_index(0)"):
+            code = f"import torch\nfrom torch import ocl\n{choose}\nprint(ocl.is_initialized())"
+            self.assertEqual(self.python(code)[0], "True", choose)
+
     def test_no_plugin(self) -> None:
         self.remove("lib/libocltensor_plugin.so")
         code = """

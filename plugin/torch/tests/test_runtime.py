@@ -369,6 +369,18 @@ class Generators(unittest.TestCase):
             torch.ocl.manual_seed(1)
         self.assertEqual(torch.ocl.initial_seed(), 99)
 
+    def test_state_beside_tensors_without_data(self) -> None:
+        """States are tensors with data in every mode: DTensors' rules set them there."""
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+        torch.ocl.manual_seed(5)
+        with FakeTensorMode():
+            state = torch.ocl.get_rng_state()
+            self.assertNotIsInstance(state, FakeTensor)
+            torch.ocl.manual_seed(6)
+            torch.ocl.set_rng_state(state)
+            self.assertEqual(torch.ocl.initial_seed(), 5)
+
 
 if __name__ == "__main__":
     unittest.main()

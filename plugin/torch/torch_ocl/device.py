@@ -11,6 +11,8 @@ from torch_ocl import _C
 DeviceLike: TypeAlias = torch.device | str | int | None
 """A device, ``"ocl:1"``, an index, or None for the current device."""
 
+_chosen = False
+
 
 def _index(device: DeviceLike) -> int:
     """The checked index of a device; the current one for None and for ``"ocl"``."""
@@ -48,13 +50,16 @@ def device_count() -> int:
 
 
 def is_initialized() -> bool:
-    """Whether a device has been used in this process."""
-    return _C.is_initialized()
+    """Whether a device has been used or chosen in this process. PyTorch's meshes choose one for
+    processes in which none is."""
+    return _C.is_initialized() or (_chosen and not _C.is_in_bad_fork())
 
 
 def _lazy_init() -> None:
     """What PyTorch calls before it uses a device: RuntimeError with the reason if there is none."""
+    global _chosen
     _C.require_device()
+    _chosen = True
 
 
 def init() -> None:
@@ -77,7 +82,9 @@ def set_device(device: DeviceLike) -> None:
     """Makes a device this thread's current one. A negative index changes nothing."""
     if isinstance(device, int) and device < 0:
         return
+    global _chosen
     _C.set_device(_index(device))
+    _chosen = True
 
 
 def synchronize(device: DeviceLike = None) -> None:

@@ -30,7 +30,8 @@ def set_rng_state(new_state: torch.Tensor, device: DeviceLike = "ocl") -> None:
 
     TypeError for anything but a byte tensor, RuntimeError for a wrong size.
     """
-    if isinstance(new_state, torch.Tensor):
+    # Not always: modes of tensors without data (FakeTensorMode) take no copy of one that has.
+    if isinstance(new_state, torch.Tensor) and not new_state.is_contiguous():
         new_state = new_state.clone(memory_format=torch.contiguous_format)
     _generator(device).set_state(new_state)
 

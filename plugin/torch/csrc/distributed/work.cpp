@@ -42,12 +42,23 @@ bool OclWork::fail(std::exception_ptr exception) {
 }
 
 void OclWork::complete_future() {
+  if (completing_.exchange(true)) return;
   if (const std::exception_ptr error = exception()) {
     future_->setError(error);
     return;
   }
   const c10::OptionalStreamGuard guard(stream_);
   future_->markCompleted(c10::IValue(results_));
+}
+
+c10::intrusive_ptr<OclWork::Future> OclWork::getFuture() {
+  if (isCompleted()) settle();
+  return future_;
+}
+
+void OclWork::settle() {
+  complete_future();
+  future_->wait();  // another thread may be about to set it
 }
 
 void OclWork::synchronize() {
@@ -57,10 +68,11 @@ void OclWork::synchronize() {
 }
 
 bool OclWork::wait(std::chrono::milliseconds limit) {
-  if (isCompleted()) return Work::wait(limit);
+  const bool waits = !isCompleted();
   const Clock::time_point begin = Clock::now();
   const bool done = Work::wait(limit);
-  count_wait(opType_, Clock::now() - begin);
+  if (waits) count_wait(opType_, Clock::now() - begin);
+  if (done) settle();
   return done;
 }
 

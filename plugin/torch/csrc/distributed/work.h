@@ -23,7 +23,7 @@ class OclWork final : public c10d::Work {
           const std::vector<at::Tensor>& tensors, std::vector<at::Tensor> results);
 
   // ---- For whoever does the work. The first of both ends it, and answers true; it then calls
-  // complete_future(), in which callbacks run.
+  // complete_future(), in which callbacks run, unless wait() or getFuture() was first.
   // The results are there when this stream has passed what it has now; without one they are.
   bool succeed(std::optional<c10::Stream> stream, int source);
   bool fail(std::exception_ptr exception);
@@ -36,15 +36,20 @@ class OclWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds limit) override;
   int sourceRank() const override { return source_; }
   std::vector<at::Tensor> result() override { return results_; }
-  c10::intrusive_ptr<Future> getFuture() override { return future_; }
+  // Completed if the work is: DistributedDataParallel reads its value after wait().
+  c10::intrusive_ptr<Future> getFuture() override;
   uint64_t getSequencenumber() const override { return number_; }
   float getDuration() const override;  // milliseconds until the engine had done its part
   void abort() override;
 
  private:
+  // Returns when the future is completed; the work has ended.
+  void settle();
+
   const uint64_t number_;
   const Clock::time_point begin_ = Clock::now();
   std::atomic<bool> ended_ = false;
+  std::atomic<bool> completing_ = false;
   Clock::time_point end_ = begin_;
   std::vector<at::Tensor> results_;
   std::optional<c10::Stream> stream_;

@@ -1,6 +1,7 @@
 // Generators: seed and offset of the plugin's Philox generators, as PyTorch reads and writes them.
 #include "generator.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <c10/core/GeneratorImpl.h>
 
@@ -54,7 +55,8 @@ class Generator final : public c10::GeneratorImpl {
     write(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    at::Tensor tensor = at::empty({sizeof(State)}, at::TensorOptions(at::kCPU).dtype(at::kByte));
+    // Not at::empty: modes of tensors without data (FakeTensorMode) would answer.
+    const at::TensorBase tensor = at::detail::empty_cpu({sizeof(State)}, at::kByte);
     const State state = read();
     std::memcpy(tensor.mutable_data_ptr(), &state, sizeof state);
     return tensor.getIntrusivePtr();

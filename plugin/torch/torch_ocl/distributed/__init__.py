@@ -64,7 +64,7 @@ def choose_device() -> None:
     """
     rank, ranks = _launcher.place()
     count = torch.ocl.device_count()
-    if ranks <= count or count == 0 or torch.ocl.is_initialized():
+    if ranks <= count or count == 0 or _C.is_initialized():
         return
     kinds = [_C.device_properties(index)["kind"] for index in range(count)]
     if any(kind != "cpu" for kind in kinds):

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from torch_ocl import _launcher
+from torch_ocl import _C, _launcher
 
 
 def chosen() -> torch.device | None:
@@ -48,7 +48,7 @@ def of_process(index: int) -> torch.device:
     ``torch.ocl.init()``."""
     count = torch.ocl.device_count()
     if index >= count and not are_cpus():
-        if torch.ocl.is_initialized():
+        if _C.is_initialized():
             return torch.device("ocl", torch.ocl.current_device())
         raise RuntimeError(
             f"ocl: process {index} of this host has no device, as there are {count} ocl devices: "
