@@ -44,7 +44,8 @@ class PlanCase(CompileCase):
         PyCodeCache.cache_clear()  # a module that is loaded already has its plan
         self.calls = 0
         self.graphs: list[Callable] = []
-        """The functions of the generated modules, as plans."""
+        """The functions of the generated modules, as plans; ``pythons``: as they are."""
+        self.pythons: list[Callable] = []
         planned = plans.planned
         patch = mock.patch.object(plans, "planned", lambda *given: self._both(planned, *given))
         patch.start()
@@ -53,6 +54,7 @@ class PlanCase(CompileCase):
     def _both(self, planned: Callable, python: Callable, names: dict[str, Any]) -> Callable:
         plan = planned(python, names)
         self.graphs.append(plan)
+        self.pythons.append(python)
 
         def run(arguments: list[Any]) -> Any:
             with torch.no_grad():

@@ -91,7 +91,7 @@ class Lines(Values):
                 self.step("compute", self.define(name), number)
 
     def _on_device(self, function: ast.expr, index: int, body: list[ast.stmt]) -> None:
-        if self.constant(function) is not torch.ocl._DeviceGuard:
+        if self.constant(function) is not torch.ocl.device:
             raise NoStep
         self.step("enter_device", index)
         for statement in body:
