@@ -4,10 +4,12 @@ caches of processes."""
 from __future__ import annotations
 
 import collections
+import gc
 import signal
 import tempfile
 import threading
 import unittest
+import weakref
 
 import torch
 from plan_case import PlanCase, bits
@@ -178,6 +180,20 @@ class Runs(PlanCase):
                 else:
                     self.assertEqual(called, [])
 
+    def test_what_nobody_has_any_more(self) -> None:
+        """A plan and the module that it belongs to hold each other: both are collected."""
+        text = "class Here: pass\nhere = Here()\ndef call(arguments): return here"
+        names: dict[str, object] = {}
+        exec(text, names)
+        here, plan = weakref.ref(names["here"]), _C.Plan()
+        plan.look_up(names, [])
+        plan.python(names["call"], [], [])
+        plan.give([names["here"]])
+        names["call"] = plan.finish(0, names["call"])
+        del plan, names
+        gc.collect()
+        self.assertIsNone(here())
+
     def test_an_interrupt(self) -> None:
         """A signal's handler runs between steps, and its error ends the run."""
         x, ends = torch.randn(700, 700), []
@@ -221,8 +237,8 @@ class Processes(unittest.TestCase):
             first, second = (python(code, **caches).split("\n") for _ in range(2))
             switched = python(code, **caches, OCLTENSOR_COMPILE_PLAN="0").split("\n")
         self.assertEqual((first[0], second[0], switched[0]), ("[9.0, 36.0]",) * 3)
-        self.assertRegex(first[1], r"^\['builtin_function_or_method'\] [1-9]")
-        self.assertEqual(second[1], "['builtin_function_or_method'] 0")
+        self.assertRegex(first[1], r"^\['PlanFunction'\] [1-9]")
+        self.assertEqual(second[1], "['PlanFunction'] 0")
         self.assertEqual(switched[1], "['method'] 0")  # of the same text
 
     def test_two_devices(self) -> None:

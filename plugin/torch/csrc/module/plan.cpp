@@ -13,6 +13,7 @@
 #include "plan/call.h"
 #include "plan/launch.h"
 #include "plan/steps.h"
+#include "plan_function.h"
 #include "plan_values.h"
 
 namespace torch_ocl {
@@ -29,16 +30,6 @@ Integers integers_of(const Programs& programs) {
   for (const Integer::Text& program : programs) parts.emplace_back(program);
   return Integers(std::move(parts));
 }
-
-struct Plan {
-  size_t values = 0;
-  std::vector<size_t> taken;                           // places of the graph's arguments
-  std::vector<std::pair<py::object, size_t>> globals;  // names of the module, and their places
-  py::object names;                                    // of the module
-  plan::Steps steps;
-  std::vector<std::variant<size_t, py::object>> given;  // places, or what is always the same
-  py::object python;                                    // the same graph in Python
-};
 
 template <typename Step, typename... Arguments>
 void add(Plan& plan, Arguments&&... arguments) {
@@ -119,74 +110,6 @@ void add_launch(Plan& plan, const py::object& kernel,
                     group ? integers_of(*group) : integers_of(range->group));
 }
 
-// ---- Running
-void look_up() {
-  const py::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
-// False if something is neither a tensor nor an integer: such a graph runs in Python.
-bool take_arguments(const Plan& plan, plan::Run& run, PyObject* arguments) {
-  if (!PyList_CheckExact(arguments)) return false;
-  const auto count = static_cast<Py_ssize_t>(plan.taken.size());
-  if (count != 0 && PyList_GET_SIZE(arguments) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    c10::IValue& value = run.values[plan.taken[static_cast<size_t>(i)]];
-    if (!take_value(value, PyList_GET_ITEM(arguments, i))) return false;
-  }
-  for (const auto& [name, place] : plan.globals) {
-    PyObject* const found = PyDict_GetItemWithError(plan.names.ptr(), name.ptr());
-    if (found == nullptr || !take_value(run.values[place], found)) {
-      PyErr_Clear();
-      return false;
-    }
-  }
-  // The graph owns its arguments: what nobody else has is released by its steps.
-  return count == 0 || PyList_SetSlice(arguments, 0, count, nullptr) == 0;
-}
-
-PyObject* results_of(const Plan& plan, const plan::Run& run) {
-  py::tuple results(plan.given.size());
-  for (size_t i = 0; i < plan.given.size(); ++i) {
-    const auto* place = std::get_if<size_t>(&plan.given[i]);
-    results[i] =
-        place == nullptr ? std::get<py::object>(plan.given[i]) : give_value(run.values[*place]);
-  }
-  return results.release().ptr();
-}
-
-constexpr const char* kCapsule = "torch_ocl.plan";
-
-PyObject* run_plan(PyObject* capsule, PyObject* arguments) {
-  HANDLE_TH_ERRORS
-  const auto& plan = *static_cast<const Plan*>(PyCapsule_GetPointer(capsule, kCapsule));
-  plan::Run run(plan.values);
-  if (!take_arguments(plan, run, arguments))
-    return PyObject_CallOneArg(plan.python.ptr(), arguments);
-  try {
-    const py::gil_scoped_release release;
-    plan::run_steps(plan.steps, run, look_up);
-  } catch (const plan::DivisionByZero& error) {
-    PyErr_SetString(PyExc_ZeroDivisionError, error.what());
-    return nullptr;
-  }
-  return results_of(plan, run);
-  END_HANDLE_TH_ERRORS
-}
-
-void end_plan(PyObject* capsule) {
-  delete static_cast<Plan*>(PyCapsule_GetPointer(capsule, kCapsule));
-}
-
-// A function of the list of a graph's arguments.
-py::object finished(std::unique_ptr<Plan> plan) {
-  static PyMethodDef definition = {"run_plan", run_plan, METH_O, "Runs a compiled graph"};
-  auto capsule = py::reinterpret_steal<py::object>(PyCapsule_New(plan.get(), kCapsule, end_plan));
-  if (!capsule) throw py::error_already_set();
-  (void)plan.release();
-  return py::reinterpret_steal<py::object>(PyCFunction_New(&definition, capsule.ptr()));
-}
-
 c10::TensorOptions options_of(const py::object& type, const std::string& device) {
   const auto* const dtype = reinterpret_cast<THPDtype*>(type.ptr());
   TORCH_CHECK_TYPE(THPDtype_Check(type.ptr()), "not a dtype");
@@ -245,16 +168,16 @@ void bind_plans(py::module_& module) {
       .def("launch", torch::wrap_pybind_function(add_launch))
       .def("python",
            [](Plan& p, py::object function, Places reads, Places writes) {
-             add<PythonStep>(p, std::move(function), std::move(reads), std::move(writes));
+             add<PythonStep>(p, function.ptr(), std::move(reads), std::move(writes));
+             p.functions.push_back(std::move(function));
            })
       .def("give",
            [](Plan& p, std::vector<std::variant<size_t, py::object>> given) {
              p.given = std::move(given);
            })
       .def("finish", [](Plan& p, size_t values, py::object python) {
-        auto plan = std::make_unique<Plan>(std::move(p));
-        plan->values = values, plan->python = std::move(python);
-        return finished(std::move(plan));
+        p.values = values, p.python = std::move(python);
+        return make_plan_function(std::move(p));
       });
 }
 

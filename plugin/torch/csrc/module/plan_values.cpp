@@ -29,7 +29,9 @@ void PythonStep::run(plan::Run& run) const {
   const py::gil_scoped_acquire gil;
   py::tuple arguments(reads_.size());
   for (size_t i = 0; i < reads_.size(); ++i) arguments[i] = give_value(run.values[reads_[i]]);
-  const py::tuple results = function_(*arguments);
+  const auto results =
+      py::reinterpret_steal<py::object>(PyObject_Call(function_, arguments.ptr(), nullptr));
+  if (!results) throw py::error_already_set();
   for (size_t i = 0; i < writes_.size(); ++i) {
     PyObject* const result = PyTuple_GET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i));
     c10::IValue& value = run.values[writes_[i]];

@@ -13,12 +13,12 @@ bool take_value(c10::IValue& value, PyObject* object);
 // A function that is called with values and returns a tuple of values, whatever they are.
 class PythonStep final : public plan::Step {
  public:
-  PythonStep(pybind11::object function, std::vector<size_t> reads, std::vector<size_t> writes)
-      : function_(std::move(function)), reads_(std::move(reads)), writes_(std::move(writes)) {}
+  PythonStep(PyObject* function, std::vector<size_t> reads, std::vector<size_t> writes)
+      : function_(function), reads_(std::move(reads)), writes_(std::move(writes)) {}
   void run(plan::Run& run) const override;
 
  private:
-  pybind11::object function_;  // a plan ends where Python's lock is held
+  PyObject* function_;  // the plan holds it
   std::vector<size_t> reads_, writes_;
 };
 
