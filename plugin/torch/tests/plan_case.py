@@ -17,7 +17,7 @@ def bits(x: Any) -> Any:
     """What is compared of a value: of a tensor its bytes, sizes and strides."""
     if not isinstance(x, torch.Tensor):
         return x
-    data = x.detach().cpu().contiguous().reshape(-1)
+    data = torch.empty(x.numel(), dtype=x.dtype).copy_(x.detach().cpu().reshape(-1))
     return data.view(torch.uint8).tolist(), x.dtype, x.device, x.shape, x.stride()
 
 

@@ -136,6 +136,31 @@ class Steps(PlanCase):
             torch.testing.assert_close(got.cpu(), function(x))
         self.assertRegex(torch.ocl.compile_report()[-1].plan, "^no step for: ")
 
+    def test_arguments_of_operators(self) -> None:
+        """Sizes that vary, alone and in lists; lists of tensors; results that an operator lacks."""
+
+        def function(x: torch.Tensor, w: torch.Tensor, i: torch.Tensor) -> Any:
+            n = x.shape[0]
+            y = F.conv2d(x, w, padding=1)
+            grads = torch.ops.aten.convolution_backward(
+                y.sin(), x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False]
+            )
+            z = torch.ops.aten._adaptive_avg_pool2d(y, [3, 2]).cumsum(0)
+            at = z.new_zeros(n, 4, 3, 2).index_put([i, i % 4], z[:, 0], accumulate=True)
+            wide = F.interpolate(y, size=(n + 1, 2 * n), mode="bicubic")
+            parts = torch.ops.aten.split_with_sizes_copy(wide.cumsum(-1), [n, n], -1)
+            return grads[1], at, parts[1] * 2
+
+        compiled = torch.compile(function, dynamic=True)
+        for n in (3, 5):
+            x, w = torch.randn(n, 3, 8, 8), torch.randn(4, 3, 3, 3)
+            given = x, w, torch.arange(n) % 3
+            want, got = function(*given), compiled(*to_ocl(given))
+            self.close(got, want, 2e-4, 2e-4)
+        self.assertGreaterEqual(self.calls, 2)
+        self.assertGreaterEqual(self.summary().steps["call"], 4)
+        self.assertEqual(self.summary().python, [])
+
     def test_an_operator_without_a_schema_of_ours(self) -> None:
         """Operators of Python are called, and may fail with their own error."""
 

@@ -46,12 +46,13 @@ std::unique_ptr<plan::Step> take_last(Plan& plan) {
 
 // ---- Arguments of operators: ("default", None), ("constant", an object), ("value", a place),
 // ("integer", a program) or ("list", of such).
-plan::CallArgument argument_of(const py::tuple& text, const c10::TypePtr& type) {
+plan::CallArgument argument_of(const py::tuple& text, const c10::TypePtr& type,
+                               std::optional<int32_t> length = std::nullopt) {
   using Kind = plan::CallArgument::Kind;
   plan::CallArgument argument;
   const auto kind = text[0].cast<std::string>();
   if (kind == "constant") {
-    argument.constant = torch::jit::toIValue(text[1], type);
+    argument.constant = torch::jit::toIValue(text[1], type, length);
   } else if (kind == "value") {
     argument.kind = Kind::Value;
     argument.value = text[1].cast<size_t>();
@@ -60,7 +61,9 @@ plan::CallArgument argument_of(const py::tuple& text, const c10::TypePtr& type) 
     argument.number = Integer(text[1].cast<Integer::Text>());
   } else {
     argument.kind = Kind::List;
-    argument.type = type->expectRef<c10::ListType>().getElementType();
+    const auto optional = type->cast<c10::OptionalType>();
+    const c10::TypePtr& list = optional ? optional->getElementType() : type;
+    argument.type = list->expectRef<c10::ListType>().getElementType();
     for (const py::handle part : text[1])
       argument.parts.push_back(argument_of(part.cast<py::tuple>(), argument.type));
   }
@@ -78,7 +81,7 @@ void add_call(Plan& plan, std::optional<size_t> to, const std::string& name,
     if (text[0].cast<std::string>() == "default")
       arguments.emplace_back().constant = wanted[i].default_value().value();
     else
-      arguments.push_back(argument_of(text, wanted[i].real_type()));
+      arguments.push_back(argument_of(text, wanted[i].real_type(), wanted[i].N()));
   }
   add<plan::Call>(plan, std::move(target), std::move(arguments), to);
 }

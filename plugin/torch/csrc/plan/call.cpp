@@ -26,7 +26,7 @@ void Call::run(Run& run) const {
   target_.callBoxed(stack);
   if (!to_.has_value()) return;
   if (stack.size() == 1)
-    run.values[*to_] = std::move(stack.front());
+    run.values[*to_] = as_result(std::move(stack.front()));
   else
     run.values[*to_] = c10::ivalue::Tuple::create(std::move(stack));
 }

@@ -20,6 +20,11 @@ struct TORCH_OCL_API Run {
   std::vector<c10::DeviceIndex> devices;  // to go back to, the last one first
 };
 
+// A result of an operator; a tensor that it does not have is None, as in Python.
+inline c10::IValue as_result(c10::IValue value) {
+  return value.isTensor() && !value.toTensor().defined() ? c10::IValue() : std::move(value);
+}
+
 // Immutable: threads run a plan at the same time. Python's lock is not held.
 class Step {
  public:

@@ -27,10 +27,8 @@ void Free::run(Run& run) const {
 
 void Item::run(Run& run) const {
   const c10::IValue& from = run.values[from_];
-  if (from.isTuple())
-    run.values[to_] = c10::IValue(from.toTupleRef().elements().at(index_));
-  else
-    run.values[to_] = from.toListRef().at(index_);
+  run.values[to_] = as_result(from.isTuple() ? from.toTupleRef().elements().at(index_)
+                                             : c10::IValue(from.toListRef().at(index_)));
 }
 
 void CheckSizes::run(Run& run) const {

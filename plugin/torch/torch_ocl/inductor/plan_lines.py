@@ -17,6 +17,7 @@ _OPERATORS = {
     for function in (torch.mm, torch.addmm, torch.bmm, torch.baddbmm, torch.convolution)
 }
 """Functions of torch that generated code calls, whose arguments are named as in the schema."""
+_OPERATORS[torch.ops.aten.index_put_] = torch.ops.aten.index_put_
 
 
 class Lines(Values):
@@ -190,7 +191,8 @@ class Lines(Values):
 
     def _operator(self, name: str | None, function: Any, call: ast.Call) -> None:
         keywords = {str(k.arg): k.value for k in call.keywords}
-        if isinstance(function, type(torch.mm)) and function in _OPERATORS:
+        kinds = type(torch.mm), torch._ops.OpOverloadPacket
+        if isinstance(function, kinds) and function in _OPERATORS:
             packet = _OPERATORS[function]
             function = packet.out if "out" in keywords else packet.default
         if type(function) is not torch._ops.OpOverload:
