@@ -188,7 +188,7 @@ class Runs(PlanCase):
         here, plan = weakref.ref(names["here"]), _C.Plan()
         plan.look_up(names, [])
         plan.python(names["call"], [], [])
-        plan.give([names["here"]])
+        plan.give([(-1, names["here"])])
         names["call"] = plan.finish(0, names["call"])
         del plan, names
         gc.collect()

@@ -204,7 +204,7 @@ class Numbers(unittest.TestCase):
             plan = _C.Plan()
             plan.take([0, 1])
             plan.compute(2, program(ast.parse(text, mode="eval").body, {"a": 0, "b": 1}))
-            plan.give([2])
+            plan.give([(2, None), (-1, True)])
             run = plan.finish(3, lambda arguments: self.fail("Python was called"))
             try:
                 want = eval(text, {"a": a, "b": b})
@@ -212,7 +212,9 @@ class Numbers(unittest.TestCase):
                 with self.assertRaises(ZeroDivisionError):
                     run([a, b])
                 continue
-            self.assertEqual(run([a, b]), (want,), text)
+            number, constant = run([a, b])
+            self.assertEqual(number, want, text)
+            self.assertIs(constant, True)
             seen += 1
         self.assertGreater(seen, 200)
 
@@ -220,7 +222,7 @@ class Numbers(unittest.TestCase):
         plan = _C.Plan()
         plan.take([0])
         plan.compute(1, [("value", 0), ("value", 0), ("*", 0)])
-        plan.give([1])
+        plan.give([(1, None)])
         run = plan.finish(2, lambda arguments: arguments)
         with self.assertRaisesRegex(ValueError, "over 64 bits"):
             run([1 << 40])

@@ -113,6 +113,16 @@ void add_launch(Plan& plan, const py::object& kernel,
                     group ? integers_of(*group) : integers_of(range->group));
 }
 
+// A place, or -1 and what never varies.
+void add_results(Plan& plan, const std::vector<std::pair<int64_t, py::object>>& results) {
+  for (const auto& [place, object] : results) {
+    if (place < 0)
+      plan.given.emplace_back(object);
+    else
+      plan.given.emplace_back(static_cast<size_t>(place));
+  }
+}
+
 c10::TensorOptions options_of(const py::object& type, const std::string& device) {
   const auto* const dtype = reinterpret_cast<THPDtype*>(type.ptr());
   TORCH_CHECK_TYPE(THPDtype_Check(type.ptr()), "not a dtype");
@@ -174,10 +184,7 @@ void bind_plans(py::module_& module) {
              add<PythonStep>(p, function.ptr(), std::move(reads), std::move(writes));
              p.functions.push_back(std::move(function));
            })
-      .def("give",
-           [](Plan& p, std::vector<std::variant<size_t, py::object>> given) {
-             p.given = std::move(given);
-           })
+      .def("give", add_results)
       .def("finish", [](Plan& p, size_t values, py::object python) {
         p.values = values, p.python = std::move(python);
         return make_plan_function(std::move(p));

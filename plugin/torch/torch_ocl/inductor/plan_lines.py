@@ -101,11 +101,9 @@ class Lines(Values):
         if not self._has_ended:
             self.step("leave_device")
 
-    def _given(self, part: ast.expr) -> Any:
-        """A place, or what is no integer and always the same."""
-        if isinstance(part, ast.Constant) and type(part.value) is not int:
-            return part.value
-        return self.place(part)
+    def _given(self, part: ast.expr) -> tuple[int, Any]:
+        """As _C.Plan.give takes it."""
+        return (-1, part.value) if isinstance(part, ast.Constant) else (self.place(part), None)
 
     def _add_python(self, statement: ast.stmt) -> None:
         """What it assigns may be of any kind."""
