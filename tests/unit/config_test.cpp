@@ -66,6 +66,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_COMPILE", "2"},
+                        {"OCLTENSOR_COMPILE_PLAN", "2"},
                         {"OCLTENSOR_DISTRIBUTED_ENGINE", "ucc"},
                         {"OCLTENSOR_SHARED_MEMORY", "2"},
                         {"OCLTENSOR_CPU_DEVICES", "-1"},
@@ -134,7 +135,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 46u);
+  EXPECT_EQ(config::list().size(), 47u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -1,5 +1,6 @@
 """The extension module, whichever adapter was loaded (csrc/module/module.cpp)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -102,6 +103,60 @@ class PreparedKernel:
     def enqueue(
         self, arguments: tuple[object, ...], threads: object, group_size: object, /
     ) -> None: ...
+
+_Number = list[tuple[str, int]]
+"""An integer program: operations by name, ("value", a place), ("constant", a number)."""
+
+class Plan:
+    """Steps of a compiled graph. Values have places, which are numbers from 0 on."""
+    def take(self, places: list[int]) -> None: ...
+    def look_up(self, names: dict[str, Any], wanted: list[tuple[str, int]]) -> None: ...
+    def allocate(
+        self,
+        to: int,
+        sizes: list[_Number],
+        strides: list[_Number],
+        dtype: torch.dtype,
+        device: str,
+    ) -> None: ...
+    def view(
+        self,
+        to: int,
+        source: int,
+        sizes: list[_Number],
+        strides: list[_Number],
+        offset: _Number,
+    ) -> None: ...
+    def copy(self, to: int, source: int) -> None: ...
+    def free(self, places: list[int]) -> None: ...
+    def compute(self, to: int, number: _Number) -> None: ...
+    def item(self, to: int, source: int, index: int) -> None: ...
+    def check_sizes(self, value: int, sizes: list[_Number], strides: list[_Number]) -> None:
+        """Takes the last step, which is run where the sizes are others."""
+    def check_offset(self, value: int, bytes: int) -> None:
+        """The same for a tensor's beginning."""
+    def enter_device(self, device: int) -> None: ...
+    def leave_device(self) -> None: ...
+    def call(
+        self, to: int | None, name: str, overload: str, arguments: list[tuple[str, Any]]
+    ) -> None:
+        """Arguments: ("default", None), ("constant", an object), ("value", a place),
+        ("integer", a program) or ("list", of such)."""
+    def launch(
+        self,
+        kernel: object,
+        arguments: list[int | _Number],
+        threads: list[_Number] | None,
+        group: list[_Number] | None,
+    ) -> None: ...
+    def python(self, function: Callable[..., Any], reads: list[int], writes: list[int]) -> None: ...
+    def give(self, results: list[tuple[int, object]]) -> None:
+        """What is returned: places, with None, or -1 with what never varies."""
+    def cut(self, length: int) -> None: ...
+    def __len__(self) -> int: ...
+    def finish(self, values: int, python: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+        """A function of a graph's arguments; ``python`` runs it for arguments that are neither
+        tensors nor integers."""
 
 def request_kernels(index: int, sources: list[str], options: str) -> int: ...
 def compile_kernels(index: int, source: str, options: str) -> KernelLibrary: ...

@@ -69,7 +69,8 @@ def _operator_by_operator(graph: Any, inputs: Any) -> Any:
 def compile_report() -> "list[CompiledGraph]":
     """What ``torch.compile`` made of graphs of ocl in this process, first to last: for each its
     ``kernels`` by name, the ``calls`` of operators that could not become kernels, with the reason,
-    in ``eager`` why none of it was compiled (else None), and ``seconds``.
+    in ``eager`` why none of it was compiled (else None), its ``plan`` (how many ``steps`` of each
+    kind, and lines of ``python``; or why it has none), and ``seconds``.
 
     >>> for graph in torch.ocl.compile_report():
     ...     print(len(graph.kernels), "kernels,", graph.calls, graph.eager or "compiled")

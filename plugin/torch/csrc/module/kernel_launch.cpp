@@ -11,21 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "operators/arguments.h"
-#include "runtime/stream.h"
-
 namespace torch_ocl {
 namespace {
 
 namespace py = pybind11;
-
-struct Sizes {
-  uint32_t rank = 0;  // 0: not given
-  std::array<uint64_t, 3> values{};
-};
-struct LaunchRange {
-  Sizes threads, group;
-};
 
 [[noreturn]] void refuse_sizes(PyObject* value, const char* name) {
   PyErr_Clear();
@@ -33,8 +22,8 @@ struct LaunchRange {
                                        std::string(py::repr(py::handle(value)))));
 }
 
-Sizes sizes_of(PyObject* value, const char* name) {
-  Sizes sizes;
+LaunchSizes sizes_of(PyObject* value, const char* name) {
+  LaunchSizes sizes;
   if (value == Py_None) return sizes;
   const auto add = [&](PyObject* item) {
     const long long size = PyLong_Check(item) ? PyLong_AsLongLong(item) : -1;
@@ -71,7 +60,6 @@ class LaunchArguments {
  private:
   using List = std::variant<std::vector<int64_t>, std::vector<double>>;
 
-  // A kernel may write through any of its pointers, so every tensor is passed as an output.
   void pack(tb_value& v, PyObject* argument, size_t position) {
     v = {};
     if (THPVariable_Check(argument)) return pack_tensor(v, THPVariable_Unpack(argument));
@@ -90,11 +78,8 @@ class LaunchArguments {
   }
 
   void pack_tensor(tb_value& v, const at::Tensor& tensor) {
-    TORCH_CHECK(tensor.device() == c10::Device(kOcl, kernel_.device),
-                "a kernel compiled for ocl:", static_cast<int>(kernel_.device),
-                " was given a tensor on ", tensor.device());
     if (first_elements_ < 0) first_elements_ = tensor.numel();
-    tensors_.push_back(describe_output(tensor));
+    tensors_.push_back(describe_argument(kernel_, tensor));
     v.tag = TB_TENSOR;
     v.as.p = &tensors_.back();
   }
@@ -161,21 +146,17 @@ class LaunchArguments {
 void launch(const KernelReference& kernel, const LaunchRange& range, PyObject* const* args,
             size_t count) {
   const LaunchArguments in(kernel, args, count);
-  Sizes threads = range.threads;
-  if (threads.rank == 0) {
+  LaunchRange used = range;
+  if (used.threads.rank == 0) {
     if (in.first_elements() < 0)
       C10_THROW_ERROR(ValueError, "threads must be given to a kernel without tensors");
-    threads = {1, {static_cast<uint64_t>(in.first_elements())}};
+    used.threads = {1, {static_cast<uint64_t>(in.first_elements())}};
   }
-  const Sizes& group = range.group;
-  if (group.rank != 0 && group.rank != threads.rank)
-    C10_THROW_ERROR(ValueError, c10::str("group_size has ", group.rank, " dimensions, threads has ",
-                                         threads.rank));
-  const tb_stream stream = current_handle(kernel.device);
+  if (used.group.rank != 0 && used.group.rank != used.threads.rank)
+    C10_THROW_ERROR(ValueError, c10::str("group_size has ", used.group.rank,
+                                         " dimensions, threads has ", used.threads.rank));
   const py::gil_scoped_release release;  // a launch waits if the host is far ahead of the device
-  call_api(kernel.name.c_str(), api().kernel->launch, stream, kernel.kernel, in.values(),
-           in.count(), threads.rank, threads.values.data(),
-           group.rank == 0 ? nullptr : group.values.data());
+  launch_kernel(kernel, in.values(), in.count(), used);
 }
 
 // ---- the Python type
@@ -261,6 +242,18 @@ py::object prepare_kernel(KernelReference kernel, const py::object& threads,
   from(made.ptr()).kernel = new KernelReference(std::move(kernel));
   from(made.ptr()).range = new LaunchRange(range);
   return made;
+}
+
+const KernelReference* prepared_kernel(PyObject* object) {
+  if (PyCFunction_Check(object) &&
+      PyCFunction_GET_FUNCTION(object) ==
+          reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enqueue)))
+    object = PyCFunction_GET_SELF(object);
+  return Py_TYPE(object) == prepared_type() ? from(object).kernel : nullptr;
+}
+
+const LaunchRange* prepared_range(PyObject* object) {
+  return Py_TYPE(object) == prepared_type() ? from(object).range : nullptr;
 }
 
 void bind_prepared_kernels(py::module_& module) {

@@ -9,6 +9,7 @@
 #include "kernels.h"
 #include "memory_history.h"
 #include "operators/attention.h"
+#include "plan.h"
 #include "profiler.h"
 #include "runtime/allocator.h"
 #include "runtime/generator.h"
@@ -254,6 +255,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   bind_shared_memory(m);
   bind_graphs(m);
   bind_kernels(m);
+  bind_plans(m);
   bind_profiler(m);
   bind_memory_history(m);
 }

@@ -53,3 +53,9 @@ class Kernels:
         for device in {kernel.device for kernel in self._kernels}:
             request_kernels([k.source for k in self._kernels if k.device == device], device=device)
         names.update((kernel.name, kernel.compiled()) for kernel in self._kernels)
+
+    def plan(self, names: dict[str, Any]) -> None:
+        """Puts the plan of the generated module's function in its place."""
+        from torch_ocl.inductor.plan import planned
+
+        names["call"] = planned(names["call"], names)

@@ -53,3 +53,7 @@ class OpenCLWrapper(_Calls, PythonWrapperCodegen):
     def write_async_compile_wait(self) -> None:
         super().write_async_compile_wait()
         self.prefix.splice("ocl_kernels.compile(globals())")
+
+    def generate_end(self, result: Any) -> None:
+        super().generate_end(result)
+        result.splice("ocl_kernels.plan(globals())")
