@@ -98,6 +98,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_IMMEDIATE", "-1"},
                         {"OCLTENSOR_VERBOSE", "3"},
                         {"OCLTENSOR_ALLOW_TF32", "high"},
+                        {"OCLTENSOR_ALLOW_INT8_ACTIVATIONS", "yes"},
                         {"OCLTENSOR_FP16_REDUCTION", "4"},
                         {"OCLTENSOR_BF16_REDUCTION", "1.5"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "nan"},
@@ -134,7 +135,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 46u);
+  EXPECT_EQ(config::list().size(), 47u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
