@@ -52,7 +52,7 @@ def _nf4_peer(torch: Any, t: list[Any]) -> Callable[[], Any]:
     return _linear(torch, x, (codes * scale[:, None]).view(-1, x.shape[1]))
 
 
-def product(kind: str, m: int, n: int, k: int, dtype: str) -> Row:
+def product(kind: str, m: int, n: int, k: int, dtype: str, as_bytes: bool = False) -> Row:
     x, scale, zero = Tensor((m, k), dtype), Tensor((n, k // GROUP), draw="positive"), None
     data, group, peer = Tensor((n, k // 2), "uint8", "index 256"), GROUP, _int4_peer
     if kind == "int8":
@@ -64,13 +64,15 @@ def product(kind: str, m: int, n: int, k: int, dtype: str) -> Row:
         scale, peer = Tensor((n * k // GROUP,), draw="positive"), _nf4_peer
     return Row(
         "quantised",
-        f"{m}x{n}x{k} {dtype} x {kind}",
+        f"{m}x{n}x{k} {dtype}{' as int8' if as_bytes else ''} x {kind}",
         "_ocl_quantised_mm.out",
         [x, data, scale, zero, None, kind, n, group],
         [Tensor((m, n), dtype)],
         flops=2.0 * m * n * k,
         bytes=float(data.bytes + scale.bytes + x.bytes + 2 * m * n),
         peer=peer,
+        tolerance=0.05 if as_bytes else -1.0,  # half a step of 127 for each element of x
+        settings={"OCLTENSOR_ALLOW_INT8_ACTIVATIONS": "1"} if as_bytes else {},
         group=f"quantised {kind} {'few' if m <= 8 else 'many'} rows",
     )
 
@@ -106,5 +108,8 @@ def rows(scale: Scale) -> list[Row]:
         for kind in ("int8", "int4", "nf4")
         for m in (1, 8, 512)
         for n, k in sizes
+    ]
+    found += [
+        product(kind, 1, n, k, dtype, as_bytes=True) for kind in ("int8", "int4") for n, k in sizes
     ]
     return found + [gguf(kind, m, *sizes[0], dtype) for kind in BLOCKS for m in (1, 8)]

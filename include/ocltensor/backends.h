@@ -55,6 +55,8 @@ struct Flags {
       {};                               // on disk, and choose by them even without `benchmark`
   std::optional<bool> immediate = {};   // choose by rule, whatever `benchmark` says
   std::optional<bool> allow_tf32 = {};  // float32 products in TF32, where matrix units offer it
+  std::optional<bool> allow_int8_activations =
+      {};  // few rows times quantised weights as bytes, where kernels have such products
   std::optional<SixteenBit> fp16 = {}, bf16 = {};
 };
 OCLTENSOR_API Flags get_flags();  // no member is empty

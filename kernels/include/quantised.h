@@ -5,12 +5,15 @@
 // Defines, from a format's row in src/base/weight_formats.def: FORMAT, UNIT, LOADS, UPPER_LOADS, SPAN,
 // ALTERNATING, OFFSETS, CODED, FIFTH_BITS, FLAT, GIVEN_CODES; from the weight at hand: SCALE_TYPE, ZERO_TYPE,
 // ALIGNED (loads of the bytes lie at its multiples), WHOLE (rows, or a flat layout, are of whole units),
-// BYTE_ZEROS (zeros are whole numbers of 8 bits). CPU_STYLE; PAIRS (weight_pairs.h), for GPUs with matrix
-// units.
+// BYTE_ZEROS (zeros are whole numbers of 8 bits). CPU_STYLE; for GPUs PAIRS (weight_pairs.h), for matrix
+// units, or BYTES (weight_bytes.h).
 #ifndef OCLTENSOR_QUANTISED_H
 #define OCLTENSOR_QUANTISED_H
 #ifndef PAIRS
 #define PAIRS 0
+#endif
+#ifndef BYTES
+#define BYTES 0
 #endif
 #include "float8.h"
 #include "quantised_params.h"
@@ -37,6 +40,8 @@ typedef float16 Numbers;
 typedef uint Words;
 #if PAIRS
 typedef uint2 Numbers;
+#elif BYTES
+typedef uint Numbers;
 #else
 typedef float4 Numbers;
 #endif
@@ -85,6 +90,14 @@ INLINE Weight weight_of(WEIGHT_PARAMETERS, const QuantisedParams p) {
   return w;
 }
 
+// CPU drivers ask for what comes a page later: processors' own loads ahead end where a page does. The address
+// may be behind the end.
+#if CPU_STYLE && defined(__clang__)
+#define LOAD_AHEAD(p) __builtin_prefetch((const void *)((ulong)(p) + 4096))
+#else
+#define LOAD_AHEAD(p)
+#endif
+
 // 16 bytes; what is behind the end is 0.
 INLINE uchar16 bytes16(const Weight w, long at) {
 #if !WHOLE
@@ -95,6 +108,7 @@ INLINE uchar16 bytes16(const Weight w, long at) {
   }
 #endif
   __global const uchar *p = w.bytes + at;
+  LOAD_AHEAD(p);
 #if CPU_STYLE || ALIGNED == 1
   return vload16(0, p);
 #elif ALIGNED >= 16
@@ -211,7 +225,7 @@ INLINE float4 code_floats(const Weight w, Words words, int at) {
 #define LOAD_PACKED(w, n, k, to) CAT(load_unit_, FORMAT)(w, n, k, to)
 #define NUMBERS(w, a, i) CAT(numbers_, FORMAT)(w, a, i)
 
-#if !PAIRS
+#if !PAIRS && !BYTES
 // The numbers of a unit that begins at element k of row n, without its scales.
 INLINE void unit_numbers(const Weight w, long n, long k, Packed *a, float16 *v) {
   LOAD_PACKED(w, n, k, a);

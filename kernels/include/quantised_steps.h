@@ -37,7 +37,7 @@ INLINE void turn(Packed *a) {}
 #endif
 
 INLINE float4 value4(Numbers numbers, const Packed *a, int span) {
-#if PAIRS
+#if PAIRS || BYTES
   const float4 v = floats_of(numbers) - bias_of(a);
 #else
   const float4 v = numbers;

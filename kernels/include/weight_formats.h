@@ -77,6 +77,8 @@ INLINE float4 e5m2_floats(Words words) {
 }
 #if PAIRS
 #include "weight_pairs.h"
+#elif BYTES
+#include "weight_bytes.h"
 #else
 INLINE Numbers signed_bytes(Words w) { return fields(w, 0xff, 0, 0x80, 128); }
 INLINE Numbers signed_bytes_less(Words w, float minus) { return signed_bytes(w) - minus; }
@@ -110,11 +112,13 @@ LOADS_UNIT(int8_zeros) {
 }
 NUMBERS_OF(int8_zeros) { return signed_bytes_less(WORDS(a, VECTOR_OF(i), i), a->zero); }
 
+#if !BYTES
 LOADS_UNIT(e4m3) { load_unit_int8(w, n, k, to); }
 NUMBERS_OF(e4m3) { return e4m3_values(WORDS(a, VECTOR_OF(i), i)); }
 
 LOADS_UNIT(e5m2) { load_unit_int8(w, n, k, to); }
 NUMBERS_OF(e5m2) { return e5m2_values(WORDS(a, VECTOR_OF(i), i)); }
+#endif
 
 LOADS_UNIT(int4) {
   load_words(w, n * w.pitch + (k >> 1), 0, to);

@@ -1,8 +1,7 @@
 // Products of int8 with sums of int32 for GPUs: a work-group of 256 computes 64 x 64 results, an item 4 x 4.
 // 64 of k at a time go through local memory, as words of four.
-// Lines of a and b run along k and begin at multiples of 16 bytes. Define: DP4A (1: NVIDIA's instruction of
-// that name, from compute capability 6.1 on).
-#include "types.h"
+// Lines of a and b run along k and begin at multiples of 16 bytes. Define: INT8_DOTS (int8_dots.h).
+#include "int8_dots.h"
 #include "matmul_params.h"
 
 #define TILE 64
@@ -11,20 +10,6 @@
 #define STEP 64                // of k
 #define WORDS (STEP / 4)
 #define LINE (TILE + 4)        // words from one k to the next: 16-byte loads, and stores to several banks
-
-#if DP4A
-INLINE int add_products(uint a, uint b, int sum) {
-  int r;
-  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
-  return r;
-}
-#else
-#define BYTE(word, i) ((int)(char)((word) >> (8 * (i))))
-INLINE int add_products(uint a, uint b, int sum) {
-  UNROLL for (int i = 0; i < 4; ++i) sum += BYTE(a, i) * BYTE(b, i);
-  return sum;
-}
-#endif
 
 // The chunk of a line from `k` on; what does not exist is 0.
 INLINE uint4 chunk_of(__global const char *line, int k, int all_k) {
@@ -73,7 +58,7 @@ __kernel void matmul_int8_dots(__global void *c_base, ulong c_offset, __global c
       const uint4 v = *(__local const uint4 *)(right + w * LINE + x);
       const uint us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
       UNROLL for (int i = 0; i < 4; ++i)
-        UNROLL for (int j = 0; j < 4; ++j) sums[i][j] = add_products(us[i], vs[j], sums[i][j]);
+        UNROLL for (int j = 0; j < 4; ++j) sums[i][j] = add_dots(us[i], vs[j], sums[i][j]);
     }
   }
   for (int i = 0; i < 4; ++i) {

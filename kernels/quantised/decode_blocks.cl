@@ -123,6 +123,7 @@ INLINE void prepare_blocks(SCRATCH float16 *of_x, SCRATCH float16 *x_sums, __glo
 INLINE void add_block(float16 sum[PARTS][ROWS], __global const uchar *block, SCRATCH const float16 *of_x,
                       SCRATCH const float16 *x_sums) {
   float16 scales, offset;
+  UNROLL for (int i = 0; i < CAT(BYTES_, FORMAT); i += 64) LOAD_AHEAD(block + i);
   CAT(scales_, FORMAT)(block, &scales, &offset);
   float scale[BLOCK_VECTORS];
   vstore16(scales, 0, scale);

@@ -3,7 +3,7 @@
 // unit's vectors. Defines: those of quantised_x.h; HAS_BIAS.
 #include "quantised_x.h"
 
-#define WIDTH (ROWS == 1 ? 8 : ROWS <= 4 ? 4 : 2)
+#define WIDTH (ROWS == 1 ? 1 : ROWS <= 4 ? 4 : 2)
 #define BLOCK_UNITS (16384 / ROWS / UNIT)  // units along k whose x is kept
 #define BLOCK_ROWS 64                      // rows of the weight whose sums are kept meanwhile
 

@@ -28,6 +28,7 @@ PAGES = (
     "src/docs/captures.md",
     "src/docs/compile.md",
     "src/docs/limits.md",
+    "src/docs/quantised.md",
     "src/docs/scale_out.md",
     "src/docs/traces.md",
     "src/docs/tutorial.md",

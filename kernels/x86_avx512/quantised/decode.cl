@@ -6,7 +6,7 @@
 #include "quantised_x.h"
 
 #define STEP 128
-#define WIDTH (ROWS == 1 ? 8 : ROWS == 2 ? 4 : 2)
+#define WIDTH (ROWS == 1 ? 1 : ROWS == 2 ? 4 : 2)
 #define BLOCK_STEPS (16384 / ROWS / STEP)  // steps along k whose x is kept
 #define BLOCK_ROWS 64                      // rows of the weight whose sums are kept meanwhile
 
@@ -72,6 +72,7 @@ INLINE uint16 words_at(const Weight w, long n, long k) {
 #else
   const long at = n * w.pitch + (k >> 1);
 #endif
+  LOAD_AHEAD(w.bytes + at);
   return vload16(0, (__global const uint *)(w.bytes + at));
 }
 

@@ -17,14 +17,15 @@ namespace {
 
 using config::Knob;
 
-constexpr Knob kKnobs[] = {Knob::TunedKernels,       Knob::Deterministic,
-                           Knob::Benchmark,          Knob::BenchmarkLimit,
-                           Knob::Immediate,          Knob::Verbose,
-                           Knob::AllowTf32,          Knob::PreferOpenCL,
-                           Knob::Fp16Reduction,      Knob::Bf16Reduction,
-                           Knob::DisabledOperations, Knob::DisabledAlgorithms,
-                           Knob::DisabledProviders,  Knob::KeepMeasurements,
-                           Knob::CheckValues,        Knob::Tune};
+constexpr Knob kKnobs[] = {Knob::TunedKernels,        Knob::Deterministic,
+                           Knob::Benchmark,           Knob::BenchmarkLimit,
+                           Knob::Immediate,           Knob::Verbose,
+                           Knob::AllowTf32,           Knob::PreferOpenCL,
+                           Knob::Fp16Reduction,       Knob::Bf16Reduction,
+                           Knob::DisabledOperations,  Knob::DisabledAlgorithms,
+                           Knob::DisabledProviders,   Knob::KeepMeasurements,
+                           Knob::CheckValues,         Knob::Tune,
+                           Knob::AllowInt8Activations};
 
 ReducedSums reduction(Knob knob) {
   const int64_t mask = config::get_int(knob);
@@ -53,6 +54,7 @@ Policy make_policy() {
            .benchmark = config::get_bool(Knob::Benchmark),
            .immediate = config::get_bool(Knob::Immediate),
            .allow_tf32 = config::get_bool(Knob::AllowTf32),
+           .allow_int8_activations = config::get_bool(Knob::AllowInt8Activations),
            .prefer_portable = config::get_bool(Knob::PreferOpenCL),
            .check_values = config::get_bool(Knob::CheckValues),
            .verbose = config::get_int(Knob::Verbose),

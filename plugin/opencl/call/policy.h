@@ -29,7 +29,8 @@ enum class Tuning : uint8_t {
 };
 
 struct Policy {
-  bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
+  bool tuned, deterministic, benchmark, immediate, allow_tf32, allow_int8_activations,
+      prefer_portable;
   bool check_values;  // kernels report invalid indices and targets
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;

@@ -98,6 +98,11 @@ void ask(const cl::Device&, const std::string& extensions, Capabilities& caps) {
     facts = {a, a->kinds, true};
   else
     facts = detect(extensions, caps);
+  // AMD's driver does not offer cl_khr_integer_dot_product; all of these have the instruction.
+  if (facts.architecture != nullptr && !facts.emulated &&
+      facts.architecture->unit != Unit::IntelXmx)
+    caps.integer_dot =
+        facts.architecture->unit == Unit::AmdWmma ? IntegerDot::AmdMixed : IntegerDot::Amd;
   if (facts.refusal != nullptr)
     logging::info("tune", "{}: its matrix unit is not used: {}", caps.name, facts.refusal);
   caps.facts.set(facts);

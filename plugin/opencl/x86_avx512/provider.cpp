@@ -3,6 +3,7 @@
 
 #include "matmul/product.h"
 #include "quantised/decode.h"
+#include "quantised/dots.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -21,7 +22,8 @@ bool suits(const Capabilities& caps) {
          has_bf16_pairs();
 }
 
-constexpr const Algorithm* kAlgorithms[] = {&x86_avx512::kProduct, &x86_avx512::kDecode};
+constexpr const Algorithm* kAlgorithms[] = {&x86_avx512::kProduct, &x86_avx512::kDots,
+                                            &x86_avx512::kDecode};
 
 }  // namespace
 

@@ -34,6 +34,15 @@ x = torch.ones(48, 64, device="ocl")
         for off in ({"BENCHMARK_LIMIT": "1"}, {"IMMEDIATE": "1"}, {"DETERMINISTIC": "1"}):
             self.assertIn("0 measured", self.outcome(measured, BENCHMARK="1", **off))
         self.assertIn("tf32 allowed", self.outcome("x @ x.T", VERBOSE="1", ALLOW_TF32="1"))
+        product = (
+            "w = torch.ones(8, 64, dtype=torch.int8, device='ocl'); "
+            "torch._weight_int8pack_mm(x[:2], w, x[0, :8])"
+        )
+        refused = "activations of 8 bits are not allowed"
+        self.assertIn(refused, self.outcome(product, VERBOSE="1"))
+        allowed = self.outcome(product, VERBOSE="1", ALLOW_INT8_ACTIVATIONS="1")
+        self.assertIn("_ocl_quantised_mm", allowed)
+        self.assertNotIn(refused, allowed)
         self.assertIn(
             "portable kernels are preferred",
             self.outcome("x @ x.T", VERBOSE="1", PREFER_OPENCL="1"),

@@ -64,7 +64,8 @@ class SemanticSearch(unittest.TestCase):
 
 class Readme(unittest.TestCase):
     def test_python_runs(self) -> None:
-        for file in (PLUGIN / "README.md", PLUGIN.parents[1] / "README.md"):
+        root = PLUGIN.parents[1]
+        for file in (PLUGIN / "README.md", root / "README.md", root / "src/docs/quantised.md"):
             blocks = re.findall(
                 r"^```python\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL
             )

@@ -2,6 +2,7 @@
 are; what has no kernel is unpacked, said once and counted."""
 
 import copy
+import gc
 import unittest
 import warnings
 from unittest import mock
@@ -133,6 +134,25 @@ class Transformers(InGpuStyle, Case):
                 self.assertLess(off.item(), 20 * eps)
 
     @of_operators
+    def test_memory_of_loading(self) -> None:
+        """At no time more than the file's bytes are on the device: its weights come one after
+        another, and none is unpacked."""
+        path = self.folder / "m.gguf"
+        language_model(path, "llama", "Q4_K Q6_K")
+        load(path, "ocl", dtype=torch.bfloat16)  # what is made once
+        torch.ocl.synchronize()
+        gc.collect()
+        torch.ocl.reset_peak_memory_stats()
+        before = torch.ocl.memory_allocated()
+        model = load(path, "ocl", dtype=torch.bfloat16)
+        torch.ocl.synchronize()
+        peak = torch.ocl.max_memory_allocated() - before
+        # Tables of positions, and 512 bytes for each of the small tensors.
+        self.assertLess(peak, 1.1 * path.stat().st_size)
+        kept = torch.ocl.memory_allocated() - before
+        self.assertLess(peak, 1.1 * kept)
+        self.assertEqual(model(torch.tensor([[1, 2]], device="ocl")).logits.shape[1], 2)
+
     def test_one_launch_a_layer(self) -> None:
         path = self.folder / "m.gguf"
         language_model(path, "qwen2")

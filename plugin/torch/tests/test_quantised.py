@@ -370,6 +370,187 @@ class Quantised(InGpuStyle, unittest.TestCase):
         self.near(multiply(x, w), x.cpu(), w.values())  # and all goes on
 
 
+# Formats whose elements are whole numbers, which kernels multiply as bytes.
+OF_WHOLE_NUMBERS = ("int8", "int8_zeros", "int4", "int4_signed", "int4_tiles", "q8_0", "q4_0",
+                    "q4_1", "q4_k", "q5_k", "q6_k")  # fmt: skip
+ON_GPUS = ("q5_0", "q5_1", "q2_k", "q3_k")  # these, too
+OF_BYTES = ("quantised.decode_vnni", "quantised.decode_dots")
+
+
+def as_bytes(x: torch.Tensor) -> torch.Tensor:
+    """x as kernels round it: bytes with a scale for each 32 neighbours of a row, in float64."""
+    rows, k = x.shape
+    blocks = np.zeros((rows, -(-k // 32), 32), np.float32)
+    blocks.reshape(rows, -1)[:, :k] = x.float().numpy()
+    most = np.abs(blocks).max(2, keepdims=True)
+    small = np.where(most < 2.0**-60, np.float32(2.0**64), np.float32(1))
+    with np.errstate(divide="ignore"):
+        inverse = np.where(most > 0, np.float32(127) / (most * small), np.float32(0))
+    data = np.rint(blocks.astype(np.float64) * small * inverse)
+    assert np.abs(data).max() <= 127
+    scale = (most * (np.float32(1) / np.float32(127))).astype(np.float64)
+    return torch.from_numpy((data * scale).reshape(rows, -1)[:, :k].copy())
+
+
+class Int8Activations(InGpuStyle, unittest.TestCase):
+    """``allow_int8_activations``: x rounded to bytes, all else as before."""
+
+    OPTIMISED = False
+
+    near = Quantised.near
+
+    def setUp(self) -> None:
+        self.addCleanup(setattr, ocl.matmul, "allow_int8_activations", False)
+        self.assertFalse(ocl.matmul.allow_int8_activations)
+        ocl.matmul.allow_int8_activations = True
+        if for_gpus():  # what goes first, or instead where there is no instruction for bytes
+            others = ocl.algorithms_disabled("quantised.decode_teams", "quantised.mma_rows")
+            others.__enter__()
+            self.addCleanup(others.__exit__, None, None, None)
+        multiply(torch.ones(1, 64, device="ocl"), weight("int8", 8, 64))
+        self.there = ocl.last_choices()["quantised"] in OF_BYTES
+
+    def rounds(self, w: Weight, rows: int) -> bool:
+        """Whether the product that ran was one of bytes; it has to be for the formats of this."""
+        by_bytes = ocl.last_choices()["quantised"] in OF_BYTES
+        known = w.kind in OF_WHOLE_NUMBERS or (for_gpus() and w.kind in ON_GPUS)
+        if not for_gpus() and w.kind == "int4_tiles" and w.data.shape[3] != 4:
+            known = False  # tiles of less than 128 columns
+        expected = self.there and known and rows <= MOST_ROWS
+        if rows > 0:
+            self.assertEqual(by_bytes, expected, (w.kind, rows))
+        return by_bytes and rows > 0
+
+    def test_products(self) -> None:
+        """Integer sums of each 32 elements, with the scales in float64; what is not rounded has the
+        bits of before."""
+        torch.manual_seed(11)
+        for name, make in WEIGHTS.items():
+            w = make()
+            values = w.values()
+            # The type changes loads and stores alone: one format of each size of a step is tried.
+            short = name in ("int8", "int4 by 128", "q4_k") or THOROUGH
+            for dtype in TYPES if short else TYPES[:1]:
+                several = (
+                    (2, 3, 8, 17) if dtype == torch.float32 and w.kind in OF_WHOLE_NUMBERS else ()
+                )
+                for rows in (1, *several):
+                    with self.subTest(name, rows=rows, dtype=dtype):
+                        x = torch.randn(rows, w.k).to(dtype)
+                        got = multiply(x.to("ocl"), w)
+                        if self.rounds(w, rows):
+                            self.near_bytes(got, x, values)
+                            continue
+                        with ocl.flags(allow_int8_activations=False):
+                            self.assertTrue(torch.equal(got.cpu(), multiply(x.to("ocl"), w).cpu()))
+
+    def near_bytes(self, got: torch.Tensor, x: torch.Tensor, values: torch.Tensor, bias=0) -> None:
+        """As ``near`` to what bytes give in float64, which is within half a scale of x for each
+        element: 1 / 254 of the largest of its 32."""
+        rows, k = x.shape
+        rounded = as_bytes(x)
+        want, wide = rounded @ values.T + bias, x.double()
+        most = torch.nn.functional.pad(wide, (0, -k % 32)).view(rows, -1, 32).abs().amax(2)
+        half = most.repeat_interleave(32, 1)[:, :k] * (1 / 254 + EPS32)  # the scale is rounded, too
+        self.assertLessEqual(((rounded - wide).abs() - half).max().item(), 0)
+        eps = torch.finfo(got.dtype).eps
+        bound = eps * want.abs() + 4 * EPS32 * (
+            rounded.abs().sum(1, keepdim=True) * values.abs().max() + 1
+        )
+        off = (got.cpu().double() - want).abs() / bound
+        self.assertLessEqual(off.max().item(), 1)
+
+    def test_long_rows(self) -> None:
+        """More of x and of the weight's rows than are taken at once."""
+        torch.manual_seed(12)
+        for kind, group, rows in (("int8", 0, 1), ("int4", 64, 8), ("q6_k", 0, 2)):
+            w = weight(kind, 150, 17408, group)
+            x = torch.randn(rows, w.k)
+            with self.subTest(kind):
+                got = multiply(x.to("ocl"), w)
+                if self.rounds(w, rows):
+                    self.near_bytes(got, x, w.values())
+
+    def test_bias_and_strides(self) -> None:
+        torch.manual_seed(13)
+        for name in ("int8", "int4 by 128", "q4_k"):
+            w = WEIGHTS[name]()
+            for dtype in (torch.float32, torch.bfloat16):
+                with self.subTest(name, dtype=dtype):
+                    bias, x = torch.randn(w.n).to(dtype), torch.randn(3, w.k).to(dtype)
+                    wide = torch.zeros(3, 3 * w.k, device="ocl", dtype=dtype)
+                    for given in (wide[:, 5 : 5 + w.k], wide[:, 1 : 1 + 2 * w.k : 2]):
+                        given.copy_(x)
+                        got = multiply(given, w, bias)
+                        if self.rounds(w, 3):
+                            self.near_bytes(got, x, w.values(), bias.double())
+
+    def test_zeros_and_numbers_far_apart(self) -> None:
+        """Blocks of zeros, of denormal numbers and of the largest ones."""
+        for kind in ("int8", "int4", "q6_k"):
+            w = weight(kind, 9, 512, 32 if kind == "int4" else 0)
+            x = torch.randn(8, 512, generator=torch.Generator().manual_seed(14))
+            x[0] = 0
+            x[1, 64:] = 0
+            x[2] *= 1e-42
+            x[3] *= 2.0**-100
+            x[4, ::3] *= 1e-30
+            x[5] *= 1e30
+            x[6, 32:64] *= 1e-41
+            x[7, 5] = 3e4
+            got = multiply(x.to("ocl"), w)
+            with self.subTest(kind):
+                if self.rounds(w, 8):
+                    for row in range(8):
+                        scale = x[row].abs().max().item() or 1.0
+                        unit = scale if scale > 1 or scale < 1e-20 else 1.0
+                        have, want = got[row].cpu().double() / unit, as_bytes(x[row : row + 1])[0]
+                        want = want @ w.values().T / unit
+                        tiny = 600 * 2.0**-149 / unit  # denormal scales and sums
+                        bound = 4 * EPS32 * (512 * w.values().abs().max() * scale / unit + 1) + tiny
+                        self.assertLessEqual((have - want).abs().max().item(), bound)
+                    self.assertTrue(torch.equal(got[0].cpu(), torch.zeros(w.n)))
+
+    def test_not_finite(self) -> None:
+        """NaN and infinities, of x and of scales, are where float64 has them: those rows are not
+        rounded."""
+        torch.manual_seed(15)
+        for name, make in WEIGHTS.items():
+            w = make()
+            if w.kind not in OF_WHOLE_NUMBERS:
+                continue
+            x = torch.randn(4, w.k)
+            x[0, 5], x[1, 7], x[1, 9], x[2, w.k - 1] = torch.inf, -torch.inf, torch.nan, -torch.inf
+            with self.subTest(name):
+                want = x.double() @ w.values().T
+                got = multiply(x.to("ocl"), w).cpu().double()
+                self.assertTrue(torch.equal(got.isnan(), want.isnan()))
+                self.assertTrue(torch.equal(got.isinf(), want.isinf()))
+                at = want.isinf()
+                self.assertTrue(torch.equal(got[at], want[at]))
+                if self.rounds(w, 4):
+                    self.near_bytes(got[3:].float(), x[3:], w.values())
+
+    def test_the_same_bits(self) -> None:
+        torch.manual_seed(16)
+        for name in ("int8", "int4 by 128", "q4_k"):
+            w = WEIGHTS[name]()
+            x = torch.randn(3, w.k, device="ocl")
+            first = multiply(x, w).cpu()
+            for _ in range(3):
+                self.assertTrue(torch.equal(multiply(x, w).cpu(), first))
+
+    def test_atens_names(self) -> None:
+        """Layers reach the same kernels."""
+        torch.manual_seed(17)
+        x, q = torch.randn(2, 96).bfloat16(), torch.randint(-128, 128, (33, 96)).to(torch.int8)
+        scales = (torch.rand(33) / 100).bfloat16()
+        got = torch._weight_int8pack_mm(x.to("ocl"), q.to("ocl"), scales.to("ocl"))
+        if self.there:
+            self.assertIn(ocl.last_choices()["quantised"], OF_BYTES)
+            self.near_bytes(got, x, q.double() * scales.double()[:, None])
+
+
 class Names(InGpuStyle, unittest.TestCase):
     """ATen's operators."""
 

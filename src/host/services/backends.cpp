@@ -39,6 +39,7 @@ Values values_of(const Flags& f) {
   add(Knob::KeepMeasurements, f.keep_measurements, as_it_is);
   add(Knob::Immediate, f.immediate, as_it_is);
   add(Knob::AllowTf32, f.allow_tf32, as_it_is);
+  add(Knob::AllowInt8Activations, f.allow_int8_activations, as_it_is);
   add(Knob::Fp16Reduction, f.fp16, mask_of);
   add(Knob::Bf16Reduction, f.bf16, mask_of);
   return values;
@@ -126,6 +127,7 @@ Flags get_flags() {
           .keep_measurements = config::get_bool(Knob::KeepMeasurements),
           .immediate = config::get_bool(Knob::Immediate),
           .allow_tf32 = config::get_bool(Knob::AllowTf32),
+          .allow_int8_activations = config::get_bool(Knob::AllowInt8Activations),
           .fp16 = sixteen_bit(Knob::Fp16Reduction),
           .bf16 = sixteen_bit(Knob::Bf16Reduction)};
 }

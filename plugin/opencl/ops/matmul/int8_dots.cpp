@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kItems = 256, kTile = 64;  // int8_dots.cl
 
-bool has_instruction(const OpCall& call) { return call.caps().integer_dot == IntegerDot::Ptx; }
+bool has_instruction(const OpCall& call) { return call.caps().integer_dot != IntegerDot::None; }
 
 const char* plan(const OpCall& call, const Problem& q) {
   if (!q.is_of_bytes()) return "not int8";
@@ -35,7 +35,7 @@ void run(const OpCall& call, const Problem& q) {
   lined.a = {a.operand().address, 0, a.operand().line, 1};
   lined.b = {b.operand().address, 0, 1, b.operand().line};
   call.launch(kernels::matmul::int8_dots::matmul_int8_dots,
-              Defines().set(define::DP4A, has_instruction(call)),
+              Defines().set(define::INT8_DOTS, static_cast<int64_t>(call.caps().integer_dot)),
               {.c = memory_of_c(lined),
                .a = memory_of_a(lined),
                .b = memory_of_b(lined),
@@ -46,7 +46,7 @@ void run(const OpCall& call, const Problem& q) {
 }  // namespace
 
 constinit const AlgorithmFor<Problem> kInt8Dots({.id = "matmul.int8_dots",
-                                                 .description = "four bytes at once (DP4A)",
+                                                 .description = "four bytes at once",
                                                  .style = DeviceStyle::Gpu},
                                                 Steps<plan, run>(), pass_over);
 

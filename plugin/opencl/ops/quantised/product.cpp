@@ -18,9 +18,9 @@ struct Traits {
 using Algorithms = AlgorithmList<Product, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list =
-      *new Algorithms("quantised", product_operators(),
-                      {&kDecodeBlocks, &kDecodeCpu, &kDecodeGpu, &kPanels});  // leaked
+  static Algorithms& list = *new Algorithms(
+      "quantised", product_operators(),
+      {&kDecodeBlocks, &kDecodeCpu, &kDecodeDots, &kDecodeGpu, &kPanels});  // leaked
   return list;
 }
 

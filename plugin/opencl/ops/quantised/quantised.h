@@ -56,7 +56,8 @@ void launch_decode(const OpCall& call, const Product& p, const KernelOf<Argument
 }
 
 extern const AlgorithmFor<Product> kDecodeBlocks, kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows
-extern const AlgorithmFor<Product> kPanels;                                // panels.cpp: anything
+extern const AlgorithmFor<Product> kDecodeDots;  // decode_dots.cpp: few rows as bytes
+extern const AlgorithmFor<Product> kPanels;      // panels.cpp: anything
 
 std::span<const OpEntry> product_operators();  // product.cpp
 std::span<const OpEntry> unpack_operators();   // unpack.cpp

@@ -18,11 +18,14 @@ enum class KernelStyle : uint8_t {
   Gpu,  // many work-items, a few elements each, local memory, coalesced access
 };
 
-// How a program multiplies four pairs of bytes and adds the products by one instruction.
+// How a program multiplies four pairs of bytes and adds the products by one instruction: numbers of
+// kernels/include/int8_dots.h.
 enum class IntegerDot : uint8_t {
   None,
-  Ptx,      // NVIDIA's dp4a, by inline assembly
-  Khronos,  // cl_khr_integer_dot_product, which says that it is accelerated
+  Ptx,       // NVIDIA's dp4a, by inline assembly
+  Khronos,   // cl_khr_integer_dot_product, which says that it is accelerated
+  Amd,       // v_dot4_i32_i8, by clang's built-in
+  AmdMixed,  // v_dot4_i32_iu8, the same of RDNA 3 and 4
 };
 
 inline constexpr uint32_t kAllSteps = 64;  // more than any tile has

@@ -195,6 +195,7 @@ def flags(
     keep_measurements: bool | None = None,
     immediate: bool | None = None,
     allow_tf32: bool | None = None,
+    allow_int8_activations: bool | None = None,
     allow_fp16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
     allow_bf16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
 ) -> Scope:
@@ -210,6 +211,7 @@ def flags(
         ("OCLTENSOR_KEEP_MEASUREMENTS", keep_measurements),
         ("OCLTENSOR_IMMEDIATE", immediate),
         ("OCLTENSOR_ALLOW_TF32", allow_tf32),
+        ("OCLTENSOR_ALLOW_INT8_ACTIVATIONS", allow_int8_activations),
     ):
         if value is not None:
             values.append((setting, text_of_bool(setting, value)))

@@ -57,6 +57,13 @@ class MatmulModule:
         "matrix units can. On other devices nothing changes: with ``verbose(1)`` each product says "
         "'tf32 allowed, no provider offers it'.",
     )
+    allow_int8_activations = BoolSwitch(
+        "OCLTENSOR_ALLOW_INT8_ACTIVATIONS",
+        "Whether products of up to 8 rows with quantised weights may round the other factor to 8 "
+        "bits, with a scale for each 32 elements, as llama.cpp does. Kernels that multiply bytes "
+        "faster than floats then do; other devices and formats compute as before. Rows with NaN "
+        "or infinities are not rounded.",
+    )
     allow_fp16_reduced_precision_reduction = _Reduction(
         FP16, 1, "Whether partial sums of float16 products may be float16."
     )
