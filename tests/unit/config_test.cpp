@@ -136,7 +136,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 47u);
+  EXPECT_EQ(config::list().size(), 48u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
