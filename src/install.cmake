@@ -29,14 +29,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir}
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/torch/examples/libraries DESTINATION ${doc_dir}/plugin/torch/examples
         FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${doc_dir}/bench FILES_MATCHING PATTERN "*.svg")
-foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/compile.md src/docs/limits.md src/docs/scale_out.md
+foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/compile.md src/docs/limits.md src/docs/quantised.md src/docs/scale_out.md
              src/docs/traces.md src/docs/tutorial.md src/docs/write_a_backend.md src/host/README.md plugin/opencl/README.md
              plugin/opencl/DEVICES.md plugin/torch/README.md plugin/torch/torch_ocl/inductor/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
              plugin/torch/ERRORS.md plugin/torch/csrc/runtime/README.md plugin/torch/csrc/profiler/README.md
              plugin/torch/csrc/operators/README.md plugin/torch/csrc/composites/README.md
              plugin/torch/csrc/api/README.md plugin/torch/include/torch_ocl/torch_ocl.h
              plugin/torch/examples/libtorch/digits.cpp
-             plugin/torch/csrc/module/README.md plugin/torch/csrc/distributed/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
+             plugin/torch/csrc/module/README.md plugin/torch/csrc/distributed/README.md plugin/torch/csrc/plan/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
              plugin/torch/wheels/README.md plugin/torch/torch_ocl/integrations/README.md plugin/torch/upstream/README.md
              plugin/torch/examples/README.md plugin/torch/examples/comfyui/README.md
              plugin/torch/examples/comfyui/page.png

@@ -36,13 +36,14 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 os.register_at_fork(after_in_child=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
 
-from torch.testing._internal import common_distributed as common  # noqa: E402
 from torch.testing._internal import common_cuda, common_fsdp  # noqa: E402
+from torch.testing._internal import common_distributed as common  # noqa: E402
 from torch.testing._internal.distributed import (  # noqa: E402,F401  they make backends
     fake_pg,
     multi_threaded_pg,
 )
 from torch.testing._internal.distributed._tensor import common_dtensor  # noqa: E402
+
 
 def _start(self: Any) -> None:
     """In place of MultiProcessTestCase's, which starts them anew."""
