@@ -32,21 +32,22 @@
   }
 
 // A reduction's combination E of a and b: of two values, of a vector's lanes half by half (the order in
-// which they are added is part of the result), of a work-group's items in local memory `t`.
+// which they are added is part of the result), of the work-items of a row in local memory `t`, which has one
+// place for each item of the group: a row's items are `stride` places apart, `items` of them, a power of two.
 #define COMBINES(NAME, V, E) INLINE V OVERLOADED CAT(combine_, NAME)(V a, V b) { return E; }
 #define COMBINATION(NAME, T, E)                                         \
   COMBINES(NAME, T, E)                                                  \
   LANES_COMBINATION(NAME, T, E)                                         \
-  INLINE T OVERLOADED CAT(group_, NAME)(T v, __local T *t) {            \
-    const int l = get_local_id(0);                                      \
+  INLINE T OVERLOADED CAT(group_, NAME)(T v, __local T *t, int items, int stride) { \
+    const int l = get_local_id(0), item = l / stride % items;           \
     barrier(CLK_LOCAL_MEM_FENCE);                                       \
     t[l] = v;                                                           \
     barrier(CLK_LOCAL_MEM_FENCE);                                       \
-    for (int s = get_local_size(0) / 2; s > 0; s /= 2) {                \
-      if (l < s) t[l] = CAT(combine_, NAME)(t[l], t[l + s]);            \
+    for (int s = items / 2; s > 0; s /= 2) {                            \
+      if (item < s) t[l] = CAT(combine_, NAME)(t[l], t[l + s * stride]); \
       barrier(CLK_LOCAL_MEM_FENCE);                                     \
     }                                                                   \
-    return t[0];                                                        \
+    return t[l - item * stride];                                        \
   }
 #ifdef VECTORS
 #define LANES_COMBINATION(NAME, T, E)                                                     \
@@ -87,16 +88,18 @@
     }                                                                                     \
     return all;                                                                           \
   }                                                                                       \
-  INLINE CAT(Moments_, T) OVERLOADED group_moments(CAT(Moments_, T) v, __local CAT(Moments_, T) *t) { \
-    const int l = get_local_id(0);                                                        \
+  INLINE CAT(Moments_, T) OVERLOADED group_moments(CAT(Moments_, T) v,                    \
+                                                   __local CAT(Moments_, T) *t,           \
+                                                   int items, int stride) {               \
+    const int l = get_local_id(0), item = l / stride % items;                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                                         \
     t[l] = v;                                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                                         \
-    for (int s = get_local_size(0) / 2; s > 0; s /= 2) {                                  \
-      if (l < s) t[l] = combine_moments(t[l], t[l + s]);                                  \
+    for (int s = items / 2; s > 0; s /= 2) {                                              \
+      if (item < s) t[l] = combine_moments(t[l], t[l + s * stride]);                      \
       barrier(CLK_LOCAL_MEM_FENCE);                                                       \
     }                                                                                     \
-    return t[0];                                                                          \
+    return t[l - item * stride];                                                          \
   }
 
 // Integer division; by zero it gives 0, and the lowest number over -1 wraps, where processors would trap.

@@ -5,9 +5,11 @@ from typing import Any
 import torch
 from torch._inductor.choices import InductorChoices
 
+from torch_ocl.inductor.groups import COLUMNS
 from torch_ocl.inductor.target import Target
 
 _PIECE = 16384  # elements of a piece of a long row, at least
+_ROWS = 128  # of a piece of columns that are added up on a GPU
 
 
 class OpenCLChoices(InductorChoices):
@@ -34,7 +36,12 @@ class OpenCLChoices(InductorChoices):
             return InductorChoices.reduction_split_factor(
                 device, reduction_numel_hint, numel_hint, inner_reduction
             )
-        target, units = Target.of(device), torch.ocl.get_device_properties(device).compute_units
+        target = Target.of(device)
+        if target.style == "gpu" and not inner_reduction:
+            wanted = 2 * target.units * COLUMNS // max(1, numel_hint)
+            wanted = min(wanted, reduction_numel_hint // _ROWS)
+            return 1 << (max(1, wanted).bit_length() - 1)
+        units = target.units
         busy = 4 * units if target.style == "cpu" else 4 * units * target.group // 64
         results = max(1, numel_hint if inner_reduction else numel_hint // 16)
         wanted = busy // results

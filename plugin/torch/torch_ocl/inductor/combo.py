@@ -25,8 +25,6 @@ from torch_ocl.inductor.types import tag
 MOST = 16
 """Kernels of one launch, but for optimizers: a text that long is compiled by one process."""
 _SMALL_GROUP = 64
-_FEW_ITEMS = 1 << 18
-"""So many work-items cost no more than a launch, though most of them do nothing."""
 _SIZES = {"char": 1, "short": 2, "int": 4, "float": 4, "long": 8, "double": 8}
 _SIZES |= {f"u{name}": _SIZES[name] for name in ("char", "short", "int", "long")}
 _SIZES |= {"Moments_float": 12, "Moments_double": 24}
@@ -40,21 +38,12 @@ def can_be_member(tiling: dict[str, Any]) -> bool:
 
 def _words(kernel: OpenCLKernel) -> list[int]:
     """Of 8 bytes, that each array in local memory takes."""
-    return [-(-_SIZES[kind] * kernel.target.group // 8) for kind, _ in kernel.locals]
+    return [-(-_SIZES[kind] * kernel.group() // 8) for kind, _ in kernel.locals]
 
 
 def _tensors(kernel: OpenCLKernel) -> set[str]:
     definitions = kernel.args.python_argdefs()
     return {str(call) for call, a in zip(*definitions[1:3], strict=True) if hasattr(a, "buffer")}
-
-
-def _wastes(kernel: OpenCLKernel, group: int) -> bool:
-    """Whether groups of that size would leave too many items without work."""
-    if kernel.style == "cpu" or not kernel.features.is_reduction():
-        return False
-    x, y = kernel.groups()
-    items = x * y * group
-    return kernel.group() < group and items > _FEW_ITEMS
 
 
 def launches_of(kernels: Sequence[OpenCLKernel]) -> list[list[OpenCLKernel]]:
@@ -63,13 +52,11 @@ def launches_of(kernels: Sequence[OpenCLKernel]) -> list[list[OpenCLKernel]]:
     while waiting:
         together, left, tensors = [waiting[0]], [], _tensors(waiting[0])
         for kernel in waiting[1:]:
-            joined = [*together, kernel]
-            group = group_of(joined)
             named = tensors | _tensors(kernel)
-            if len(named) > kernel.target.tensors or any(_wastes(k, group) for k in joined):
+            if len(named) > kernel.target.tensors:
                 left.append(kernel)
             else:
-                together, tensors = joined, named
+                together, tensors = [*together, kernel], named
         lists.append(together)
         waiting = left
     return lists
@@ -144,6 +131,8 @@ class ComboKernel:
         self.reports_faults = any(member.reports_faults for member in members)
         for member in members:
             member.is_member = True
+            if member.style == "gpu" and member.features.is_reduction():
+                member.wished_group = self.group
 
     # ---- Parameters
     def _parameter(self, text: str, argument: Any, kind: Any, member: OpenCLKernel) -> str:

@@ -1,8 +1,8 @@
 """One kernel for a group of fused nodes, as OpenCL C in the device's style.
 
 gpu
-    A work-item an element; a reduced row is a work-group's, which ends each reduction in local
-    memory.
+    A work-item an element; a reduced row, or several short ones, or columns side by side, are a
+    work-group's, which ends each reduction in local memory (groups.py).
 cpu
     A work-item some thousand elements, or rows, in loops over vectors of 16 along one axis
     (lanes.py); ends of rows load and store lane by lane. Where the indices fit no axis, the loops
@@ -25,6 +25,7 @@ from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
 from torch_ocl.inductor import types
+from torch_ocl.inductor.groups import Groups
 from torch_ocl.inductor.lanes import Lanes
 from torch_ocl.inductor.launch import Launch
 from torch_ocl.inductor.loops import Loops
@@ -55,7 +56,7 @@ class TypedCSE(CSE):
         return var
 
 
-class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
+class OpenCLKernel(Lanes, Groups, Reductions, Loops, Launch, SIMDKernel):
     overrides = OpenCLOverrides  # type: ignore[assignment]
     suffix = ";"
     pexpr: Callable[[sympy.Expr], str] = PythonPrinter().doprint
@@ -125,8 +126,9 @@ class OpenCLKernel(Lanes, Reductions, Loops, Launch, SIMDKernel):
             value = f"{'convert_uchar16' if as_vector else '(uchar)'}({value} & 1)"
         kind = "WRITE" if as_vector else "STORE"
         line = f"{kind}({types.tag(dtype)}, {pointer}, {at}, {value});"
-        if self.style == "gpu" and self.features.is_reduction() and not self.inside_reduction:
-            line = f"if (get_local_id(0) == 0) {line}"
+        if self.style == "gpu" and self.features.is_reduction():
+            owns = "has_row" if self.inside_reduction else "(row_item == 0) & has_row"
+            line = f"if ({owns}) {line}"
         return DeferredLine(name, line)
 
     def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:

@@ -40,7 +40,12 @@ class Lanes:
     def finalize_indexing(self, indices: Sequence[sympy.Expr]) -> None:
         """SIMDScheduling calls it with every index before any code is made."""
         self.simplify_indexing.cache_clear()
-        if self.style == "gpu" or not self._holds_for_vectors():
+        if self.style == "gpu":
+            self.note_columns([self.simplify_indexing(index) for index in indices])
+            for tree in self.range_trees:  # entries are made again, in the order of their use
+                tree.cache_clear()
+            return
+        if not self._holds_for_vectors():
             return
         indices = [self.simplify_indexing(index) for index in indices]
         for tree in reversed(self.range_trees):

@@ -25,7 +25,7 @@ class Launch:
         elif not self.features.is_reduction():
             threads[0] = _times(_quotient_up(threads[0], size), size)
         else:
-            threads[0] = _times(threads[0], size)
+            threads[0] = _times(_quotient_up(threads[0], self.group_shape().rows), size)
         group = [size] + [1] * (len(threads) - 1)
         return f"({', '.join(map(str, threads))},), ({', '.join(map(str, group))},)"
 
@@ -35,7 +35,10 @@ class Launch:
         x, y = trees.get("x", 1), trees.get("y", 1)
         if self.style == "cpu":
             return _quotient_up(x, self.chunk()), y
-        return x if self.features.is_reduction() else _quotient_up(x, group or self.group()), y
+        size = group or self.group()
+        if self.features.is_reduction():
+            size = self.group_shape().rows
+        return _quotient_up(x, size), y
 
     def _sizes(self, name: str) -> dict[str, str]:
         """The lengths of all axes that are not numbers, and of those that are."""

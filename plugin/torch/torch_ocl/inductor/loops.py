@@ -136,7 +136,9 @@ class Loops:
             whole = f"for (; r0_index + {WIDTH} <= {end}; r0_index += {WIDTH}) {{"
             self._twice(inner, "r0_index", end, (whole, f"if (r0_index < {end}) {{"))
             return
-        start, step = ("get_local_id(0)", "get_local_size(0)") if self.style == "gpu" else (0, 1)
+        start, step = "0", 1
+        if self.style == "gpu":
+            start, step = "row_item", self.group_shape().items
         head = f"for ({kind} r0_index = {start}; r0_index < {end}; r0_index += {step}) {{"
         self.body.writeline(head)
         with self.body.indent():
@@ -157,10 +159,7 @@ class Loops:
 
     def group(self) -> int:
         """Work-items of a group in GPU style."""
-        if not self.features.is_reduction():
-            return self.target.group
-        hint = V.graph.sizevars.optimization_hint(self._row_tree().numel, fallback=256)
-        return min(self.target.group, max(16, 1 << (int(hint) - 1).bit_length()))
+        return self.group_shape().size if self.features.is_reduction() else self.target.group
 
     def parameters(self) -> tuple[list[str], list[str]]:
         """The kernel's parameters, and the lines that make pointers of them."""
@@ -216,23 +215,29 @@ class Loops:
             for line in pointers:
                 code.writeline(line)
             for kind, local in self.locals:
-                code.writeline(f"__local {kind} {local}[{self.target.group}];")
+                code.writeline(f"__local {kind} {local}[{group}];")
             code.splice(framed)
         code.writeline("}")
         text = code.getvalue()
         return preamble(text, self.width > 1, self.combinations, self.moments) + text
 
+    def _x_tree(self) -> Any:
+        return next((tree for tree in self.grid_trees() if tree.prefix == "x"), None)
+
     def _x_numel(self) -> str:
-        tree = next((tree for tree in self.grid_trees() if tree.prefix == "x"), None)
+        tree = self._x_tree()
         return "1" if tree is None else self.numel_text(tree)
 
     def _gpu_frame(self, inner: IndentedBuffer) -> None:
-        is_reduction = self.features.is_reduction()
-        place = "get_group_id(0)" if is_reduction else "get_global_id(0)"
-        if self.is_member:
-            place = "x_group" if is_reduction else "x_group * get_local_size(0) + get_local_id(0)"
-        self.body.writeline(f"const {self.index_dtype} xindex = {place};")
-        if not is_reduction:
+        kind = self.index_dtype
+        if self.features.is_reduction():
+            group = "x_group" if self.is_member else "get_group_id(0)"
+            for line in self.group_lines(group, kind):
+                self.body.writeline(line)
+        else:
+            place = "x_group * get_local_size(0) + get_local_id(0)"
+            place = place if self.is_member else "get_global_id(0)"
+            self.body.writeline(f"const {kind} xindex = {place};")
             self.body.writeline(f"if (xindex >= {self._x_numel()}) return;")
         self.body.splice(inner)
 

@@ -85,7 +85,7 @@ class Reductions:
         """Of a row so long that one variable's sum of it would lose digits: when a block of BLOCK
         numbers begins, whose sum is one of the row's summands."""
         lanes = WIDTH if self.lanes == "r0_" else 1
-        step = self.group() if self.style == "gpu" else lanes
+        step = self.group_shape().items if self.style == "gpu" else lanes
         elements, block = self._row_tree().numel, BLOCK * step
         is_short = isinstance(elements, sympy.Integer) and int(elements) <= 4 * block
         return None if is_short else f"(r0_index & {block - 1}) < {step}"
@@ -123,8 +123,7 @@ class Reductions:
             self.combinations.add((reduction, scalar(dtype)))
         name = COMBINATIONS[reduction][0]
         if self.style == "gpu":
-            self.locals.append((scalar(dtype), f"group_{acc}"))
-            return f"group_{name}({acc}, group_{acc})"
+            return self.by_group(name, acc, scalar(dtype))
         if self.lanes == "r0_":
             return f"({value_type(dtype)})(lanes_{name}({acc}))"
         return acc
@@ -153,15 +152,13 @@ class Reductions:
         # The group's best value, and of the items that have it the first place.
         order = reduction.removeprefix("arg")
         self.combinations |= {(order, name), ("min", "long")}
-        self.locals += [(name, f"group_{acc}"), ("long", f"group_{acc}_at")]
-        self.after.writeline(
-            f"const {name} {acc}_best = group_{COMBINATIONS[order][0]}({acc}, group_{acc});"
-        )
+        best = self.by_group(COMBINATIONS[order][0], acc, name)
+        self.after.writeline(f"const {name} {acc}_best = {best};")
         is_best = f"{acc} == {acc}_best"
         if kind.is_floating_point:
             is_best = f"({is_best} || {acc} != {acc})"
         place = f"({acc}_at >= 0 && {is_best}) ? {acc}_at : LONG_MAX"
-        return self._result(f"group_least({place}, group_{acc}_at)", dtype)
+        return self._result(self.by_group("least", place, "long"), dtype)
 
     # ---- Means and sums of squared differences
     def _reduce_moments(self, acc: str, value: Any) -> Any:
@@ -227,9 +224,8 @@ class Reductions:
         self.moments.add(name)
         parts = [f"{acc}_mean", f"{acc}_m2", f"{acc}_n"]
         if self.style == "gpu":
-            self.locals.append((f"Moments_{name}", f"group_{acc}"))
             self.after.writeline(f"const Moments_{name} {acc}_own = {{{', '.join(parts)}}};")
-            whole = f"group_moments({acc}_own, group_{acc})"
+            whole = self.by_group("moments", f"{acc}_own", f"Moments_{name}")
         elif self.lanes == "r0_":
             whole = f"lanes_moments({', '.join(parts)})"
         else:

@@ -22,7 +22,9 @@ class Target:
     """How kernels are written, ``cpu`` or ``gpu``."""
     has_float64: bool
     group: int
-    """Work-items of a group, at most, in GPU style."""
+    """Work-items of a group, at most, in GPU style; a power of two."""
+    units: int
+    """Compute units."""
     tensors: int
     """Parameters of a kernel that are tensors, at most, each of 16 bytes."""
     driver: str
@@ -41,10 +43,15 @@ def _target(index: int, style: str, float64: str) -> Target:
     return Target(
         style=style or ("cpu" if device.kind == "cpu" else "gpu"),
         has_float64=device.has_fp64 and float64 != "0",
-        group=min(256, device.max_work_group_size),
+        group=_power_of_two(min(256, device.max_work_group_size)),
+        units=device.compute_units,
         tensors=_LARGE_KERNEL if _takes_many_parameters(device) else _SMALL_KERNEL,
         driver=f"{device.name} ({device.platform}, {device.driver_version})",
     )
+
+
+def _power_of_two(most: int) -> int:
+    return 1 << (most.bit_length() - 1)
 
 
 _SMALL_KERNEL = 48
