@@ -51,6 +51,11 @@ _CALLS_ON_CPUS = (
     *(getattr(aten, name).default for name in _WITH_GRADIENTS),
     *(getattr(aten, f"{name}_backward").default for name in _WITH_GRADIENTS),
 )
+# Calls in GPU style: statistics of channels, whose rows are pieces of images (bench/history.md).
+_CALLS_ON_GPUS = (
+    aten._native_batch_norm_legit_functional.default,
+    aten.native_batch_norm_backward.default,
+)
 
 
 def _is_cpu() -> bool:
@@ -58,7 +63,7 @@ def _is_cpu() -> bool:
 
 
 def _calls() -> tuple[Any, ...]:
-    return (*_CALLS, *_CALLS_ON_CPUS) if _is_cpu() else _CALLS
+    return (*_CALLS, *(_CALLS_ON_CPUS if _is_cpu() else _CALLS_ON_GPUS))
 
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
