@@ -12,12 +12,14 @@ using DeviceNumber = int;  // CUdevice
 using Address = uint64_t;  // CUdeviceptr
 using Handle = uint64_t;   // CUmemGenericAllocationHandle
 using Context = void*;     // CUcontext
+using Stream = void*;      // CUstream
 
 constexpr Result kSuccess = 0, kOutOfMemory = 2, kInvalidContext = 201;
-constexpr int kTypeDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-constexpr int kOnDevice = 1;        // CU_MEM_LOCATION_TYPE_DEVICE
-constexpr int kPinned = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED
-constexpr int kReadAndWrite = 3;    // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+constexpr int kTypeDescriptor = 1;    // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+constexpr int kOnDevice = 1;          // CU_MEM_LOCATION_TYPE_DEVICE
+constexpr int kPinned = 1;            // CU_MEM_ALLOCATION_TYPE_PINNED
+constexpr int kReadAndWrite = 3;      // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+constexpr unsigned kNotBlocking = 1;  // CU_STREAM_NON_BLOCKING
 constexpr int kHasMemoryManagement =
     102;                              // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int kHasDescriptors = 103;  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_...
@@ -63,7 +65,9 @@ struct Access {  // CUmemAccessDesc
   X(import_handle, "cuMemImportFromShareableHandle", (Handle*, void*, int))                      \
   X(handle_of, "cuMemRetainAllocationHandle", (Handle*, void*))                                  \
   X(range_of, "cuMemGetAddressRange_v2", (Address*, size_t*, Address))                           \
-  X(copy, "cuMemcpyDtoD_v2", (Address, Address, size_t))
+  X(make_stream, "cuStreamCreate", (Stream*, unsigned))                                          \
+  X(synchronize_stream, "cuStreamSynchronize", (Stream))                                         \
+  X(copy, "cuMemcpyDtoDAsync_v2", (Address, Address, size_t, Stream))
 // clang-format on
 
 struct Functions {

@@ -160,27 +160,34 @@ class CudaMemory final : public SharedMemory {
     cuda::check(driver.synchronize(), "cuCtxSynchronize");
   }
 
-  bool admit(const SharedSegment& segment, const SharedMemory& reader) override {
-    const auto* const other = dynamic_cast<const CudaMemory*>(&reader);
+  bool admit(const SharedSegment& segment, SharedMemory& reader) override {
+    auto* const other = dynamic_cast<CudaMemory*>(&reader);
     if (other == nullptr) return false;
+    try {
+      (void)other->primary();
+    } catch (const Error&) {
+      return false;  // it takes memory
+    }
     const cuda::Functions& driver = cuda::functions();
     int reaches = 0;
-    cuda::check(driver.can_access(&reaches, other->cuda_device_, cuda_device_),
-                "cuDeviceCanAccessPeer");
-    if (reaches == 0) return false;
+    if (driver.can_access(&reaches, other->cuda_device_, cuda_device_) != cuda::kSuccess ||
+        reaches == 0)
+      return false;
     const std::lock_guard lock(mutex_);
     const std::pair key(segment.address, other->number_);
     if (admitted_.contains(key)) return true;
     const cuda::Access access{{cuda::kOnDevice, other->cuda_device_}, cuda::kReadAndWrite};
-    cuda::check(driver.set_access(segment.address, segment.bytes, &access, 1), "cuMemSetAccess");
+    if (driver.set_access(segment.address, segment.bytes, &access, 1) != cuda::kSuccess)
+      return false;
     admitted_.insert(key);
     return true;
   }
 
   void copy(uint64_t target, uint64_t source, uint64_t bytes) override {
     const Current current(primary());
-    cuda::check(cuda::functions().copy(target, source, bytes), "cuMemcpyDtoD");
-    cuda::check(cuda::functions().synchronize(), "cuCtxSynchronize");
+    const cuda::Stream stream = copies();
+    cuda::check(cuda::functions().copy(target, source, bytes, stream), "cuMemcpyDtoDAsync");
+    cuda::check(cuda::functions().synchronize_stream(stream), "cuStreamSynchronize");
   }
 
  private:
@@ -198,6 +205,14 @@ class CudaMemory final : public SharedMemory {
       cuda::check(cuda::functions().retain_primary(&primary_, cuda_device_),
                   "cuDevicePrimaryCtxRetain");
     return primary_;
+  }
+
+  // Of this class alone: a wait for it is for no library's work. The primary context is current.
+  cuda::Stream copies() {
+    const std::lock_guard lock(mutex_);
+    if (copies_ == nullptr)
+      cuda::check(cuda::functions().make_stream(&copies_, cuda::kNotBlocking), "cuStreamCreate");
+    return copies_;
   }
 
   static int duplicate(int descriptor) {
@@ -252,6 +267,7 @@ class CudaMemory final : public SharedMemory {
   size_t granularity_ = 0;
   std::mutex mutex_;
   cuda::Context primary_ = nullptr;             // guarded by mutex_
+  cuda::Stream copies_ = nullptr;               // guarded by mutex_, as what follows
   std::set<std::pair<Address, int>> admitted_;  // segments and devices' numbers; guarded by mutex_
 };
 

@@ -41,8 +41,8 @@ class SharedMemory {
   virtual void release(const SharedSegment& segment) noexcept = 0;
   // Waits for all that the other library does on the device.
   virtual void synchronize() = 0;
-  // Lets another device of the same library read the segment. False where it cannot reach it.
-  virtual bool admit(const SharedSegment& segment, const SharedMemory& reader) = 0;
+  // Lets another device of the same library read the segment. False where it cannot.
+  virtual bool admit(const SharedSegment& segment, SharedMemory& reader) = 0;
   // Returns when it is done. After synchronize() and a wait for OpenCL's own work; the source may
   // be a segment of another device that admits this one.
   virtual void copy(uint64_t target, uint64_t source, uint64_t bytes) = 0;

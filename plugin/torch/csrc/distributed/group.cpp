@@ -341,7 +341,12 @@ std::string Group::failed(const Submitted& call, const std::string& reason) {
 void Group::look_around() {
   constexpr std::chrono::seconds kLong{1}, kGrace{5};  // in which the engine's own error comes
   if (is_forked()) return;
-  lane_->release_late();
+  std::vector<std::shared_ptr<Lane>> lanes{lane_};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, lane] : message_lanes_) lanes.push_back(lane);
+  }
+  for (const auto& lane : lanes) lane->release_late();
   std::vector<uint64_t> numbers;
   std::string own;
   std::optional<std::string> late;

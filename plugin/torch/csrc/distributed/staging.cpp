@@ -22,7 +22,7 @@ tb_address address_of(const at::Tensor& tensor) {
 size_t chunk_of(size_t spans, int ranks) {
   constexpr size_t kLeast = size_t{8} << 20, kOfRank = size_t{2} << 20, kAligned = 4096;
   const size_t all = std::max(kLeast, kOfRank * static_cast<size_t>(ranks));
-  return all / spans / kAligned * kAligned;
+  return std::max(kAligned, all / spans / kAligned * kAligned);
 }
 
 }  // namespace

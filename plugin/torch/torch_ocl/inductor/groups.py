@@ -75,5 +75,6 @@ class Groups:
         length = sympy.Integer(1) if tree is None else tree.numel
         if V.graph.sizevars.statically_known_multiple_of(length, rows):
             return [*lines, "const int has_row = 1;", f"const {kind} xindex = {at};"]
-        lines.append(f"const {kind} own_x = {at}; const int has_row = own_x < {numel};")
-        return [*lines, f"const {kind} xindex = has_row ? own_x : ({kind})({numel}) - 1;"]
+        at = at.replace(f"({kind})", "(long)")  # the last group may end beyond an int
+        lines.append(f"const long own_x = {at}; const int has_row = own_x < {numel};")
+        return [*lines, f"const {kind} xindex = has_row ? ({kind})own_x : ({kind})({numel}) - 1;"]
