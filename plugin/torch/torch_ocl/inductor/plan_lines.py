@@ -39,7 +39,7 @@ class Lines(Values):
         before = self.remember()
         try:
             self._add(statement)
-        except NoStep:
+        except (NoStep, TypeError, ValueError, RuntimeError):  # also what the plan's C++ refuses
             self.restore(before)
             self._add_python(statement)
         if not self._has_ended:  # those of its last line are results
@@ -54,7 +54,9 @@ class Lines(Values):
     # ---- Statements
     def _add(self, statement: ast.stmt) -> None:
         match statement:
-            case ast.Assign([ast.Tuple(elts)], ast.Name("args")):
+            case ast.Assign([ast.Tuple(elts)], ast.Name("args")) if all(
+                isinstance(element, ast.Name) for element in elts
+            ):
                 self.plan.take([self.define(name.id) for name in elts])  # type: ignore[attr-defined]
             case ast.Expr(ast.Call(ast.Attribute(ast.Name("args"), "clear"), [], [])):
                 pass  # the plan has taken them

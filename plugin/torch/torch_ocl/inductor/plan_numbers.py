@@ -23,7 +23,9 @@ def program(value: ast.expr, places: Mapping[str, int]) -> list[tuple[str, int]]
     match value:
         case ast.Constant(int(number)) if type(number) is int and number < _LARGEST:
             return [("constant", number)]
-        case ast.UnaryOp(ast.USub(), ast.Constant(int(number))) if type(number) is int:
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(number))) if (
+            type(number) is int and number < _LARGEST
+        ):
             return [("constant", -number)]
         case ast.Name(name) if name in places:
             return [("value", places[name])]

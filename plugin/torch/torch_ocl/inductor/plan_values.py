@@ -87,7 +87,8 @@ class Values:
     # ---- Expressions
     def _is_global(self, name: str) -> bool:
         """Constants are None in the text, and given to the module after it is loaded."""
-        return isinstance(self.names.get(name), (torch.Tensor, type(None)))
+        known = name in self.names
+        return known and isinstance(self.names[name], (torch.Tensor, type(None)))
 
     def varies(self, value: ast.expr) -> bool:
         """Whether it depends on the call, or on what the module is given later."""
