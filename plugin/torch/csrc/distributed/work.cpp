@@ -42,6 +42,7 @@ bool OclWork::fail(std::exception_ptr exception) {
 }
 
 void OclWork::complete_future() {
+  if (completing_.exchange(true)) return;
   if (const std::exception_ptr error = exception()) {
     future_->setError(error);
     return;
@@ -55,7 +56,10 @@ c10::intrusive_ptr<OclWork::Future> OclWork::getFuture() {
   return future_;
 }
 
-void OclWork::settle() { future_->wait(); }
+void OclWork::settle() {
+  complete_future();
+  future_->wait();  // another thread may be about to set it
+}
 
 void OclWork::synchronize() {
   if (!done_) return;
