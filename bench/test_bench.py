@@ -609,6 +609,13 @@ class Programs(unittest.TestCase):
         text = self.run_program("scale_out.py", "training", "--only", name, *few, **loopback)
         self.assertRegex(text, rf"(?m)^{name} +ocl-gloo( +[0-9.]+){{6}}$")
 
+    def test_joint_batch(self) -> None:
+        name = "BERT, DDP, no_sync"
+        text = self.run_program(
+            "joint_batch.py", "--only", name, "--steps", "2", GLOO_SOCKET_IFNAME="lo"
+        )
+        self.assertRegex(text, rf"(?m)^{name} +([0-9.e+-]+ +){{4}}[0-9.]+$")
+
     def test_vision(self) -> None:
         apart = pathlib.Path(sys.prefix) / "torchvision"  # where ./run test installs it
         if not apart.is_dir() and importlib.util.find_spec("torchvision") is None:
