@@ -49,16 +49,8 @@ void run(const OpCall& call, const Product& p) {
   if (blocks > 0)
     call.launch(kernels::quantised::decode_dots::prepare, d, {.of_x = of_x, .x = p.x, .p = params})
         .run({divide_up(blocks, kItems) * kItems, p.m(), 1}, {kItems, 1, 1});
-  call.launch(kernels::quantised::decode_dots::decode, d,
-              {.out = p.out,
-               .of_x = of_x,
-               .x = p.x,
-               .weight = p.weight.bytes,
-               .scale = p.weight.scale,
-               .zero = p.weight.zero,
-               .bias = p.bias,
-               .p = params})
-      .run({groups() * kItems, 1, 1}, {kItems, 1, 1});
+  launch_decode(call, p, kernels::quantised::decode_dots::decode, d, params,
+                {.global = {groups() * kItems, 1, 1}, .local = {kItems, 1, 1}}, of_x);
 }
 
 }  // namespace

@@ -55,6 +55,24 @@ void launch_decode(const OpCall& call, const Product& p, const KernelOf<Argument
       .run(division.global, division.local);
 }
 
+// The same for those that take x as bytes, which another launch has put into `of_x`.
+template <typename Arguments>
+void launch_decode(const OpCall& call, const Product& p, const KernelOf<Arguments>& kernel,
+                   const Defines& defines, const QuantisedParams& params, const Division& division,
+                   const Scratch& of_x) {
+  const QuantisedWeight& w = p.weight;
+  call.launch(kernel, defines,
+              Arguments{.out = p.out,
+                        .of_x = of_x,
+                        .x = p.x,
+                        .weight = w.bytes,
+                        .scale = w.scale,
+                        .zero = w.zero,
+                        .bias = p.bias,
+                        .p = params})
+      .run(division.global, division.local);
+}
+
 extern const AlgorithmFor<Product> kDecodeBlocks, kDecodeCpu, kDecodeGpu;  // decode.cpp: few rows
 extern const AlgorithmFor<Product> kDecodeDots;  // decode_dots.cpp: few rows as bytes
 extern const AlgorithmFor<Product> kPanels;      // panels.cpp: anything

@@ -79,16 +79,8 @@ void run_dots(const OpCall& call, const Product& p) {
     call.launch(kernels::x86_avx512::quantised::dots::prepare, d,
                 {.of_x = of_x, .x = p.x, .p = params})
         .run({divide_up(steps, kPieces), rows, 1}, {1, 1, 1});
-  call.launch(kernels::x86_avx512::quantised::dots::decode, d,
-              {.out = p.out,
-               .of_x = of_x,
-               .x = p.x,
-               .weight = p.weight.bytes,
-               .scale = p.weight.scale,
-               .zero = p.weight.zero,
-               .bias = p.bias,
-               .p = params})
-      .run(division.global, division.local);
+  quantised::launch_decode(call, p, kernels::x86_avx512::quantised::dots::decode, d, params,
+                           division, of_x);
 }
 
 constinit const AlgorithmFor<Product> kDots(
