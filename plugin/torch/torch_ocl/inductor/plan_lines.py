@@ -39,7 +39,7 @@ class Lines(Values):
         before = self.remember()
         try:
             self._add(statement)
-        except (NoStep, TypeError, ValueError, RuntimeError):  # also what the plan's C++ refuses
+        except (NoStep, TypeError, ValueError, RuntimeError):  # or what _C.Plan refuses
             self.restore(before)
             self._add_python(statement)
         if not self._has_ended:  # those of its last line are results
@@ -211,10 +211,7 @@ class Lines(Values):
         if keywords or len(call.args) > positions:
             raise NoStep
         to = None if name is None else self.define(name)
-        try:
-            self.step("call", to, schema.name, schema.overload_name, given)
-        except (RuntimeError, TypeError, ValueError) as error:  # what has no such type
-            raise NoStep from error
+        self.step("call", to, schema.name, schema.overload_name, given)
         returns = schema.returns
         if name is not None and (len(returns) != 1 or isinstance(returns[0].type, torch.ListType)):
             self.several.add(name)
