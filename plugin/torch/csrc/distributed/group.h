@@ -1,6 +1,9 @@
 // What the calls of one process group share: engine, lanes, time limit, and the first failure.
 #pragma once
 
+#include <c10/core/Event.h>
+
+#include <exception>
 #include <functional>
 #include <future>
 #include <map>
@@ -56,6 +59,9 @@ struct Call {
   static constexpr Engine::Limit kUnset{-1};
 };
 
+// torch.distributed's error, with a text.
+std::exception_ptr error_of(const std::string& text);
+
 struct GroupOptions {
   int rank, size;
   std::string name;
@@ -96,7 +102,16 @@ class Group : public std::enable_shared_from_this<Group> {
   void look_around();
 
  private:
-  struct Submitted;
+  // What the job of a lane holds.
+  struct Submitted {
+    Call call;
+    WorkPtr work;
+    // A collective's are known when it runs: calls that callbacks make come before what waits.
+    uint64_t number = 0;
+    std::string text{};
+    std::optional<c10::Stream> stream{};  // the lane's, on the tensors' device
+    std::optional<c10::Event> before{};   // what the caller had enqueued by then
+  };
   // A collective that runs. Messages have no number that other ranks know.
   struct Started {
     const Submitted* call;  // while it runs

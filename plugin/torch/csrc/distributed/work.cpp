@@ -42,7 +42,6 @@ bool OclWork::fail(std::exception_ptr exception) {
 }
 
 void OclWork::complete_future() {
-  if (completing_.exchange(true)) return;
   if (const std::exception_ptr error = exception()) {
     future_->setError(error);
     return;
@@ -51,15 +50,7 @@ void OclWork::complete_future() {
   future_->markCompleted(c10::IValue(results_));
 }
 
-c10::intrusive_ptr<OclWork::Future> OclWork::getFuture() {
-  if (isCompleted()) settle();
-  return future_;
-}
-
-void OclWork::settle() {
-  complete_future();
-  future_->wait();  // another thread may be about to set it
-}
+c10::intrusive_ptr<OclWork::Future> OclWork::getFuture() { return future_; }
 
 void OclWork::synchronize() {
   if (!done_) return;
@@ -72,7 +63,9 @@ bool OclWork::wait(std::chrono::milliseconds limit) {
   const Clock::time_point begin = Clock::now();
   const bool done = Work::wait(limit);
   if (waits) count_wait(opType_, Clock::now() - begin);
-  if (done) settle();
+  // Whoever has ended the work is about to complete it, there and not here: what callbacks start
+  // has one place in the order of calls.
+  if (done) future_->wait();
   return done;
 }
 

@@ -43,13 +43,9 @@ class OclWork final : public c10d::Work {
   void abort() override;
 
  private:
-  // Returns when the future is completed; the work has ended.
-  void settle();
-
   const uint64_t number_;
   const Clock::time_point begin_ = Clock::now();
   std::atomic<bool> ended_ = false;
-  std::atomic<bool> completing_ = false;
   Clock::time_point end_ = begin_;
   std::vector<at::Tensor> results_;
   std::optional<c10::Stream> stream_;
